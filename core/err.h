@@ -1,9 +1,9 @@
 /*
  * Errors: one table of negative codes, and a bounded message that grows on the way up.
  *
- * A function that can fail returns 0 or a negative WT_E... code and, where it takes a `struct wt_err *`,
- * leaves there what happened. The function that decides an error sets it (wt_err_set); callers put
- * their context in front (wt_err_wrap). A NULL `struct wt_err *` is allowed everywhere.
+ * A function that can fail returns 0 or a negative WT_E... code and, where it takes a `struct
+ * wt_err *`, leaves there what happened. The function that decides an error sets it (wt_err_set);
+ * callers put their context in front (wt_err_wrap). A NULL `struct wt_err *` is allowed everywhere.
  * Outputs are untouched on failure.
  */
 #ifndef WT_CORE_ERR_H
@@ -57,9 +57,9 @@ enum wt_blame wt_err_blame(int code);
 /* Sets code and message; returns code, so `return wt_err_set(err, WT_EINVAL, "...")` works. */
 int wt_err_set(struct wt_err *err, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same from errno: the code that fits errno_value, its text appended. ENOENT: MISSING; EEXIST: EXISTS;
- * ENOSPC, EDQUOT: FULL; EACCES, EPERM, EROFS: DENIED; ENOTCONN, ESTALE, EHOSTDOWN, ENXIO: DOWN; ETIMEDOUT:
- * TIMEDOUT; ENOMEM: NOMEM; EIO: IO; EINVAL: INVAL; all else SYSTEM. */
+/* The same from errno: the code that fits errno_value, its text appended. ENOENT: MISSING; EEXIST:
+ * EXISTS; ENOSPC, EDQUOT: FULL; EACCES, EPERM, EROFS: DENIED; ENOTCONN, ESTALE, EHOSTDOWN, ENXIO:
+ * DOWN; ETIMEDOUT: TIMEDOUT; ENOMEM: NOMEM; EIO: IO; EINVAL: INVAL; all else SYSTEM. */
 int wt_err_sys(struct wt_err *err, int errno_value, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Puts "context: " in front of the message; returns err's code (0 when err is NULL or empty). */

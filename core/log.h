@@ -7,7 +7,8 @@
 
 enum wt_log_level { WT_LOG_ERROR, WT_LOG_WARN, WT_LOG_INFO, WT_LOG_DEBUG };
 
-/* `line` has no newline and lives for the call only. May be called from any thread that uses the log. */
+/* `line` has no newline and lives for the call only. May be called from any thread that uses the
+ * log. */
 typedef void (*wt_log_fn)(void *arg, enum wt_log_level level, const char *line);
 
 struct wt_log {
@@ -20,8 +21,9 @@ struct wt_log {
 void wt_log(const struct wt_log *log, enum wt_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A sink for programs: "<level>line" on stderr where the journal reads it (JOURNAL_STREAM is set: sd-daemon(3)
- * prefixes), "wafertierd: warning: line" elsewhere. arg: the program's name, const char *. */
+/* A sink for programs: "<level>line" on stderr where the journal reads it (JOURNAL_STREAM is set:
+ * sd-daemon(3) prefixes), "wafertierd: warning: line" elsewhere. arg: the program's name, const
+ * char *. */
 void wt_log_stderr(void *arg, enum wt_log_level level, const char *line);
 
 /* "error", "warn", "info", "debug" -> level; WT_EINVAL for all else. */

@@ -1,9 +1,10 @@
 /*
- * Sums: crc32c for ranges of data (checked once for each time bytes enter memory), XXH3-128 as the content
- * hash in object names, XXH3-64 for small metadata.
+ * Sums: crc32c for ranges of data (checked once for each time bytes enter memory), XXH3-128 as the
+ * content hash in object names, XXH3-64 for small metadata.
  *
- * crc32c: polynomial 0x1EDC6F41 (Castagnoli), reflected, as in RFC 3720 appendix B.4; crc32c("123456789") =
- * 0xE3069283. Uses SSE4.2 where the processor has it (three interleaved streams), a table elsewhere.
+ * crc32c: polynomial 0x1EDC6F41 (Castagnoli), reflected, as in RFC 3720 appendix B.4;
+ * crc32c("123456789") = 0xE3069283. Uses SSE4.2 where the processor has it (three interleaved
+ * streams), a table elsewhere.
  */
 #ifndef WT_CORE_SUM_H
 #define WT_CORE_SUM_H
