@@ -29,8 +29,9 @@ enum wt_conf_type {
 };
 
 struct wt_conf_opt {
-    const char *section; /* NULL: top level. All options of one section stand together. A section that the table's `sections` lacks is a
-                            plain one, `mover { ... }`: it stands once and its offsets are in the target */
+    const char *section; /* NULL: top level. All options of one section stand together. A section
+                            that the table's `sections` lacks is a plain one, `mover { ... }`: it
+                            stands once and its offsets are in the target */
     const char *name;
     enum wt_conf_type type;
     size_t offset;    /* in the target struct (of the section's element, for a titled section) */
@@ -58,10 +59,13 @@ struct wt_conf_table {
     size_t n_opts;
     const struct wt_conf_section *sections;
     size_t n_sections;
+    bool ignore_unknown; /* skip options and sections not in the table (a loader reads a daemon's
+                            file) */
 };
 
-/* Fills *target (every option, and the whole array of each section) with defaults and the file's values. Untouched on failure. Any thread. Errors name file, line,
- * option, what was given and what is allowed; an unknown option is refused with the nearest name.
+/* Fills *target (every option, and the whole array of each section) with defaults and the file's
+ * values. Untouched on failure. Any thread. Errors name file, line, option, what was given and what
+ * is allowed; an unknown option is refused with the nearest name.
  */
 int wt_conf_load(const struct wt_conf_table *table, const char *path, void *target,
                  struct wt_err *err);

@@ -2,10 +2,12 @@
  * A data set as it lies in the cold tier:
  *
  *   <dataset>/manifest.json                           the only object that is replaced, atomically
- *   <dataset>/idx/<32 hex>.idx                        shards.idx, in parts of at most 65536 records of 64 bytes
- *   <dataset>/shards/<nnnn>/<nnnnnnnn>-<32 hex>.tar[.zst]   nnnn = number / 10000, so no folder has more than 10,000
+ *   <dataset>/idx/<32 hex>.idx                        shards.idx, in parts of at most 65536 records
+ * of 64 bytes <dataset>/shards/<nnnn>/<nnnnnnnn>-<32 hex>.tar[.zst]   nnnn = number / 10000, so no
+ * folder has more than 10,000
  *
- * Names carry the content hash, are never reused, and readers accept only what the manifest names (with its hash).
+ * Names carry the content hash, are never reused, and readers accept only what the manifest names
+ * (with its hash).
  */
 #ifndef WT_CORE_DATASET_H
 #define WT_CORE_DATASET_H
@@ -18,17 +20,17 @@
 
 enum {
     WT_MANIFEST_VERSION = 1,
-    WT_DATASET_NAME = 64,   /* with the NUL; [a-z0-9][a-z0-9._-]* */
-    WT_OBJECT_NAME = 192,   /* longest object name, with the NUL */
+    WT_DATASET_NAME = 64, /* with the NUL; [a-z0-9][a-z0-9._-]* */
+    WT_OBJECT_NAME = 192, /* longest object name, with the NUL */
     WT_IDX_RECORD = 64,
-    WT_IDX_PART = 65536,    /* records in a part */
+    WT_IDX_PART = 65536, /* records in a part */
     WT_MANIFEST_MAX = 64 << 20,
 };
 
 struct wt_shard_rec { /* one record of shards.idx, decoded */
     struct wt_hash hash;
     uint64_t size, tar_size, index_off;
-    uint64_t first;      /* ordinal of its first sample in manifest order */
+    uint64_t first; /* ordinal of its first sample in manifest order */
     uint32_t samples;
     enum wt_codec codec;
 };
@@ -47,20 +49,24 @@ struct wt_idx_part {
 
 struct wt_manifest {
     char name[WT_DATASET_NAME];
-    uint64_t generation;        /* 1, 2, ...: grows with each replacement */
-    uint64_t created;           /* seconds since 1970 */
+    uint64_t generation; /* 1, 2, ...: grows with each replacement */
+    uint64_t created;    /* seconds since 1970 */
     uint64_t shards, samples, stored_bytes, tar_bytes, pixel_bytes;
-    uint64_t labelled;          /* samples that have a label */
+    uint64_t labelled; /* samples that have a label */
     uint32_t lots, wafers;
     enum wt_label_kind label_kind;
-    char **classes; uint32_t n_classes;
-    uint64_t *class_count;      /* [n_classes] */
-    struct wt_field_info field[WT_MAX_FIELDS]; uint32_t n_fields;
-    struct wt_idx_part *part; uint32_t n_parts;
+    char **classes;
+    uint32_t n_classes;
+    uint64_t *class_count; /* [n_classes] */
+    struct wt_field_info field[WT_MAX_FIELDS];
+    uint32_t n_fields;
+    struct wt_idx_part *part;
+    uint32_t n_parts;
 };
 
-/* text: as read, need not end in NUL. Everything is checked (types, ranges, totals); unknown members are ignored, an unknown format
- * version refused. Free with wt_manifest_free, also fine on a zeroed one. */
+/* text: as read, need not end in NUL. Everything is checked (types, ranges, totals); unknown
+ * members are ignored, an unknown format version refused. Free with wt_manifest_free, also fine on
+ * a zeroed one. */
 int wt_manifest_parse(const char *text, size_t len, struct wt_manifest *m, struct wt_err *err);
 /* Pretty JSON, ends in a newline; free(). NULL when out of memory. */
 char *wt_manifest_format(const struct wt_manifest *m);
@@ -69,21 +75,26 @@ void wt_manifest_free(struct wt_manifest *m);
 int wt_dataset_name_check(const char *name, struct wt_err *err);
 void wt_manifest_name(const char *dataset, char out[WT_OBJECT_NAME]);
 void wt_idx_name(const char *dataset, struct wt_hash hash, char out[WT_OBJECT_NAME]);
-void wt_shard_name(const char *dataset, uint64_t number, const struct wt_shard_rec *rec, char out[WT_OBJECT_NAME]);
+void wt_shard_name(const char *dataset, uint64_t number, const struct wt_shard_rec *rec,
+                   char out[WT_OBJECT_NAME]);
 /* The inverse: 0 when `name` is a shard's object name, with data set, number and hash. */
-int wt_shard_name_parse(const char *name, char dataset[WT_DATASET_NAME], uint64_t *number, struct wt_hash *hash);
+int wt_shard_name_parse(const char *name, char dataset[WT_DATASET_NAME], uint64_t *number,
+                        struct wt_hash *hash);
 
 void wt_shard_rec_encode(const struct wt_shard_rec *rec, uint8_t out[WT_IDX_RECORD]);
-int wt_shard_rec_decode(const uint8_t in[WT_IDX_RECORD], struct wt_shard_rec *rec); /* WT_ECORRUPT: nonsense values */
+int wt_shard_rec_decode(const uint8_t in[WT_IDX_RECORD],
+                        struct wt_shard_rec *rec); /* WT_ECORRUPT: nonsense values */
 
 /* The whole shards.idx of one generation in memory: records kept encoded, 64 bytes a shard. */
 struct wt_dataset {
     struct wt_manifest m;
-    uint8_t *idx;          /* [m.shards][WT_IDX_RECORD] */
-    uint64_t *cum;         /* [m.shards + 1] ordinals: shard s holds samples [cum[s], cum[s+1]) */
+    uint8_t *idx;  /* [m.shards][WT_IDX_RECORD] */
+    uint64_t *cum; /* [m.shards + 1] ordinals: shard s holds samples [cum[s], cum[s+1]) */
 };
-/* parts[i]: the bytes of part i, lens[i]: their number. Checks hash, counts, ordinals, totals. Takes m over on success (zeroed then). */
-int wt_dataset_build(struct wt_manifest *m, const void *const *parts, const size_t *lens, struct wt_dataset *out, struct wt_err *err);
+/* parts[i]: the bytes of part i, lens[i]: their number. Checks hash, counts, ordinals, totals.
+ * Takes m over on success (zeroed then). */
+int wt_dataset_build(struct wt_manifest *m, const void *const *parts, const size_t *lens,
+                     struct wt_dataset *out, struct wt_err *err);
 void wt_dataset_rec(const struct wt_dataset *d, uint64_t shard, struct wt_shard_rec *rec);
 /* Which shard holds ordinal `sample` (< m.samples). O(log shards). */
 uint64_t wt_dataset_find(const struct wt_dataset *d, uint64_t sample);

@@ -1,6 +1,6 @@
 /*
- * A small HTTP client (libcurl) for the daemon's control socket: blocking, for a thread that may block (tools, the loader's
- * reporter thread), never for a loop.
+ * A small HTTP client (libcurl) for the daemon's control socket: blocking, for a thread that may
+ * block (tools, the loader's reporter thread), never for a loop.
  */
 #ifndef WT_CORE_HTTP_H
 #define WT_CORE_HTTP_H
@@ -15,11 +15,14 @@ struct wt_http; /* one connection, kept alive; one thread at a time */
 int wt_http_new(const char *address, struct wt_http **out, struct wt_err *err);
 void wt_http_free(struct wt_http *h);
 
-/* body NULL: no body. *status gets the HTTP status; *reply the body (NUL-terminated, free(); at most 64 MiB). 0 when an answer came, whatever
- * its status; WT_EDOWN: nobody listens, WT_EDENIED: the socket's rights, WT_ETIMEDOUT. */
-int wt_http_call(struct wt_http *h, const char *method, const char *path, const char *body, unsigned timeout_ms, long *status,
-                 char **reply, size_t *reply_len, struct wt_err *err);
-/* Makes a pending and any later call of another thread fail with WT_ECANCELED soon (within 100 ms). */
+/* body NULL: no body. *status gets the HTTP status; *reply the body (NUL-terminated, free(); at
+ * most 64 MiB). 0 when an answer came, whatever its status; WT_EDOWN: nobody listens, WT_EDENIED:
+ * the socket's rights, WT_ETIMEDOUT. */
+int wt_http_call(struct wt_http *h, const char *method, const char *path, const char *body,
+                 unsigned timeout_ms, long *status, char **reply, size_t *reply_len,
+                 struct wt_err *err);
+/* Makes a pending and any later call of another thread fail with WT_ECANCELED soon (within 100 ms).
+ */
 void wt_http_abort(struct wt_http *h);
 
 #endif

@@ -31,7 +31,8 @@ int wt_mem_map(struct wt_mem *mem, size_t size, struct wt_err *err) {
         return wt_err_set(err, WT_ENOMEM, "a buffer of %zu bytes cannot be had", size);
     size_t want = round_up(size, unit);
     size_t slack = unit == (size_t)HUGE_PAGE ? unit : 0;
-    char *base = mmap(NULL, want + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *base =
+        mmap(NULL, want + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return wt_err_set(err, WT_ENOMEM, "a buffer of %zu bytes cannot be had", size);
     if (slack) {

@@ -1,8 +1,8 @@
 /*
  * The npy array format, header only: numpy/lib/format.py describes it (versions 1.0, 2.0, 3.0).
  *
- * An npy file is a header that says dtype, order and shape, then the raw elements. Object arrays (pickles) are
- * refused: nothing is ever executed.
+ * An npy file is a header that says dtype, order and shape, then the raw elements. Object arrays
+ * (pickles) are refused: nothing is ever executed.
  */
 #ifndef WT_CORE_NPY_H
 #define WT_CORE_NPY_H
@@ -46,9 +46,9 @@ struct wt_shape { /* C order: the last dimension is the fastest */
     uint32_t dim[WT_MAX_NDIM];
 };
 
-size_t wt_dtype_size(enum wt_dtype dtype);        /* 0 for none */
-const char *wt_dtype_name(enum wt_dtype dtype);   /* "u8", "f32": lower case of the name above */
-enum wt_dtype wt_dtype_parse(const char *name);   /* NONE when unknown */
+size_t wt_dtype_size(enum wt_dtype dtype);      /* 0 for none */
+const char *wt_dtype_name(enum wt_dtype dtype); /* "u8", "f32": lower case of the name above */
+enum wt_dtype wt_dtype_parse(const char *name); /* NONE when unknown */
 /* Bytes of a tensor; false when that overflows 2^62. */
 bool wt_shape_bytes(const struct wt_shape *shape, uint64_t *bytes);
 bool wt_shape_equal(const struct wt_shape *a, const struct wt_shape *b);
@@ -65,15 +65,18 @@ struct wt_npy {
 
 enum { WT_NPY_HEADER_MAX = 65536 };
 
-/* Reads the header at the start of [data, data+len). `len` may be less than the file as long as it holds the header;
- * that the elements are there is checked by the caller against data_off + data_len. Errors (WT_EFORMAT,
- * WT_ECORRUPT, WT_EUNSUPPORTED for objects, structured types, strings, dates, ndim > 8, dimensions >= 2^32) say which part is wrong. */
+/* Reads the header at the start of [data, data+len). `len` may be less than the file as long as it
+ * holds the header; that the elements are there is checked by the caller against data_off +
+ * data_len. Errors (WT_EFORMAT, WT_ECORRUPT, WT_EUNSUPPORTED for objects, structured types,
+ * strings, dates, ndim > 8, dimensions >= 2^32) say which part is wrong. */
 int wt_npy_parse(const void *data, size_t len, struct wt_npy *npy, struct wt_err *err);
 
-/* Copies the elements of a parsed file into C order, little-endian. src: data_len bytes; dst: the same size. */
+/* Copies the elements of a parsed file into C order, little-endian. src: data_len bytes; dst: the
+ * same size. */
 void wt_npy_normalize(const struct wt_npy *npy, const void *src, void *dst);
 
-/* Writes a version 1.0 header for a C-order little-endian array; returns its length (a multiple of 64). */
+/* Writes a version 1.0 header for a C-order little-endian array; returns its length (a multiple of
+ * 64). */
 enum { WT_NPY_WRITE_MAX = 256 };
 size_t wt_npy_write(const struct wt_shape *shape, char out[WT_NPY_WRITE_MAX]);
 

@@ -14,6 +14,8 @@
 
 /* Continues `crc` (0 at the start) over `len` bytes. */
 uint32_t wt_crc32c(uint32_t crc, const void *data, size_t len);
+/* The table path alone, the same sums on any processor. */
+uint32_t wt_crc32c_portable(uint32_t crc, const void *data, size_t len);
 
 struct wt_hash { /* XXH3-128, canonical: hi first when printed */
     uint64_t hi, lo;

@@ -1,0 +1,213 @@
+/*
+ * A blocking HTTP client over a Unix socket, by libcurl; see http.h.
+ *
+ * Happy path: one easy handle, kept alive, driven through a multi handle, whose poll another thread
+ * can wake: that is how wt_http_abort works without waiting for curl's own rhythm. Failures: nobody
+ * listens, no right to the socket, no answer in time, an answer over 64 MiB; each with the address
+ * in its message.
+ */
+#include "core/http.h"
+
+#include "core/bytes.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLY_MAX = 64 << 20, POLL_MS = 1000 };
+
+struct wt_http {
+    CURL *easy;
+    CURLM *multi;
+    struct curl_slist *headers;
+    atomic_bool aborted;
+    char socket[108];
+    char error[CURL_ERROR_SIZE];
+};
+
+struct reply {
+    struct wt_bytes bytes;
+    bool too_long;
+};
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+
+static void init_curl(void) {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg) {
+    struct reply *r = arg;
+    if (n > REPLY_MAX - r->bytes.len) {
+        r->too_long = true;
+        return 0;
+    }
+    (void)size; /* always 1 */
+    return wt_bytes_add(&r->bytes, data, n) == 0 ? n : 0;
+}
+
+static int set_up(struct wt_http *h) {
+    h->easy = curl_easy_init();
+    h->multi = curl_multi_init();
+    /* No "Expect: 100-continue", which would cost a round trip. */
+    struct curl_slist *first = curl_slist_append(NULL, "Content-Type: application/json");
+    h->headers = first ? curl_slist_append(first, "Expect:") : NULL;
+    if (!h->headers)
+        curl_slist_free_all(first);
+    return h->easy && h->multi && h->headers ? 0 : WT_ENOMEM;
+}
+
+int wt_http_new(const char *address, struct wt_http **out, struct wt_err *err) {
+    static const char scheme[] = "unix:";
+    size_t n = sizeof scheme - 1;
+    if (strncmp(address, scheme, n) != 0 || address[n] != '/')
+        return wt_err_set(err, WT_EINVAL, "control address \"%.200s\" is not unix:/PATH", address);
+    struct wt_http *h = calloc(1, sizeof *h);
+    if (!h)
+        return wt_err_set(err, WT_ENOMEM, "out of memory");
+    if (strlen(address + n) >= sizeof h->socket) {
+        free(h);
+        return wt_err_set(err, WT_EINVAL, "control address \"%.200s\": the path is longer than 107",
+                          address);
+    }
+    snprintf(h->socket, sizeof h->socket, "%s", address + n);
+    pthread_once(&curl_once, init_curl);
+    if (set_up(h) < 0) {
+        wt_http_free(h);
+        return wt_err_set(err, WT_ENOMEM, "out of memory");
+    }
+    *out = h;
+    return 0;
+}
+
+void wt_http_free(struct wt_http *h) {
+    if (!h)
+        return;
+    curl_easy_cleanup(h->easy);
+    curl_multi_cleanup(h->multi);
+    curl_slist_free_all(h->headers);
+    free(h);
+}
+
+void wt_http_abort(struct wt_http *h) {
+    atomic_store(&h->aborted, true);
+    curl_multi_wakeup(h->multi);
+}
+
+/* Everything is set for each call: a handle remembers the last one. The connection stays. */
+static void prepare(struct wt_http *h, const char *method, const char *url, const char *body,
+                    unsigned timeout_ms, struct reply *reply) {
+    CURL *c = h->easy;
+    curl_easy_reset(c);
+    curl_easy_setopt(c, CURLOPT_URL, url);
+    curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, h->socket);
+    curl_easy_setopt(c, CURLOPT_PROXY, ""); /* whatever the environment says */
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->error);
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, reply);
+    if (body || strcmp(method, "POST") == 0) {
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? strlen(body) : 0));
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, body ? body : "");
+    }
+    curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
+    h->error[0] = '\0';
+}
+
+static CURLcode result_of(struct wt_http *h) {
+    int left;
+    CURLMsg *msg;
+    while ((msg = curl_multi_info_read(h->multi, &left)))
+        if (msg->msg == CURLMSG_DONE)
+            return msg->data.result;
+    return CURLE_ABORTED_BY_CALLBACK;
+}
+
+static CURLcode drive(struct wt_http *h) {
+    if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK)
+        return CURLE_OUT_OF_MEMORY;
+    int running = 1;
+    CURLMcode rc = CURLM_OK;
+    while (running && rc == CURLM_OK && !atomic_load(&h->aborted)) {
+        rc = curl_multi_perform(h->multi, &running);
+        if (rc == CURLM_OK && running)
+            rc = curl_multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
+    }
+    CURLcode result = running ? CURLE_ABORTED_BY_CALLBACK : result_of(h);
+    curl_multi_remove_handle(h->multi, h->easy);
+    return result;
+}
+
+static int explain(struct wt_http *h, CURLcode result, const struct reply *reply,
+                   struct wt_err *err) {
+    long sys = 0;
+    curl_easy_getinfo(h->easy, CURLINFO_OS_ERRNO, &sys);
+    if (atomic_load(&h->aborted))
+        return wt_err_set(err, WT_ECANCELED, "unix:%s: canceled", h->socket);
+    if (reply->too_long)
+        return wt_err_set(err, WT_ERANGE, "unix:%s: the answer is longer than %d bytes", h->socket,
+                          REPLY_MAX);
+    switch (result) {
+    case CURLE_COULDNT_CONNECT:
+        if (sys == EACCES || sys == EPERM)
+            return wt_err_set(err, WT_EDENIED,
+                              "unix:%s: permission denied; is this user in its group?", h->socket);
+        return wt_err_set(err, WT_EDOWN, "unix:%s: nobody listens; is wafertierd running?",
+                          h->socket);
+    case CURLE_OPERATION_TIMEDOUT:
+        return wt_err_set(err, WT_ETIMEDOUT, "unix:%s: no answer in time", h->socket);
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_WRITE_ERROR:
+        return wt_err_set(err, WT_ENOMEM, "unix:%s: out of memory", h->socket);
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_PARTIAL_FILE:
+        return wt_err_set(err, WT_EDOWN, "unix:%s: the connection broke (%s)", h->socket,
+                          curl_easy_strerror(result));
+    default:
+        return wt_err_set(err, WT_EFORMAT, "unix:%s: %s", h->socket,
+                          h->error[0] ? h->error : curl_easy_strerror(result));
+    }
+}
+
+static int perform(struct wt_http *h, long *status, struct reply *reply, struct wt_err *err) {
+    CURLcode result = drive(h);
+    if (result != CURLE_OK)
+        return explain(h, result, reply, err);
+    curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, status);
+    /* NUL-terminated, also when it is empty. */
+    return wt_bytes_add(&reply->bytes, "", 1) < 0 ? wt_err_set(err, WT_ENOMEM, "out of memory") : 0;
+}
+
+int wt_http_call(struct wt_http *h, const char *method, const char *path, const char *body,
+                 unsigned timeout_ms, long *status, char **reply, size_t *reply_len,
+                 struct wt_err *err) {
+    if (path[0] != '/')
+        return wt_err_set(err, WT_EINVAL, "path \"%s\" does not begin with '/'", path);
+    size_t size = strlen(path) + sizeof "http://localhost";
+    char *url = malloc(size);
+    if (!url)
+        return wt_err_set(err, WT_ENOMEM, "out of memory");
+    snprintf(url, size, "http://localhost%s", path);
+    struct reply r = {0};
+    long got = 0;
+    prepare(h, method, url, body, timeout_ms ? timeout_ms : 1, &r);
+    int rc = perform(h, &got, &r, err);
+    free(url);
+    if (rc < 0) {
+        wt_bytes_free(&r.bytes);
+        return rc;
+    }
+    *status = got;
+    *reply = (char *)r.bytes.data;
+    if (reply_len)
+        *reply_len = r.bytes.len - 1;
+    return 0;
+}
