@@ -7,6 +7,7 @@
  */
 #include "core/conf_value.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { WIDTH = 92 };
@@ -31,13 +32,19 @@ static void print_comment(FILE *out, const char *indent, const char *text) {
         fputc('\n', out);
 }
 
+/* Sizes and times carry their unit in the value. */
+static bool shows_unit(const struct wt_conf_opt *opt) {
+    return (opt->type == WT_CONF_INT || opt->type == WT_CONF_REAL) && opt->unit && opt->unit[0];
+}
+
 static void print_help(const struct wt_conf_opt *opt, const char *indent, FILE *out) {
     char range[WT_CONF_RANGE], line[1000];
     wt_conf_range(opt, range);
-    bool unit = opt->unit && opt->unit[0];
-    snprintf(line, sizeof line, "%s.%s%s%s%s%s%s%s", opt->help, unit ? " In " : "",
-             unit ? opt->unit : "", range[0] ? (unit ? ", " : " From ") : "", range,
-             unit || range[0] ? "." : "", opt->def ? " Default: " : " Must be given.",
+    bool unit = shows_unit(opt);
+    snprintf(line, sizeof line, "%c%s.%s%s%s%s%s%s%s", toupper((unsigned char)opt->help[0]),
+             opt->help[0] ? opt->help + 1 : "", unit ? " In " : "", unit ? opt->unit : "",
+             range[0] ? (unit ? ", " : " From ") : "", range, unit || range[0] ? "." : "",
+             opt->def ? " Default: " : " Must be given.",
              opt->def ? (opt->def[0] ? opt->def : "none") : "");
     print_comment(out, indent, line);
     if (!opt->reloadable)

@@ -17,9 +17,9 @@
 #include <wafertier/loader.h>
 
 struct tally {
-    uint64_t samples, pixels, distinct;
-    uint8_t *seen; /* one bit a sample id */
-    uint64_t ids;
+    uint64_t samples, pixels;
+    uint64_t *id; /* [room] of the samples so far */
+    uint64_t room;
 };
 
 static double now(void) {
@@ -50,13 +50,24 @@ static void add_batch(struct tally *t, const wl_batch *b) {
     for (uint64_t i = 0; i < wl_batch_size(b); i++) {
         if (!valid[i])
             continue;
-        t->samples++;
         t->pixels += sum_row(image, i, per_row);
-        if (id[i] < t->ids && !(t->seen[id[i] / 8] & 1U << id[i] % 8)) {
-            t->seen[id[i] / 8] |= (uint8_t)(1U << id[i] % 8);
-            t->distinct++;
-        }
+        if (t->samples < t->room)
+            t->id[t->samples] = id[i];
+        t->samples++;
     }
+}
+
+static int by_value(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t distinct(struct tally *t) {
+    uint64_t n = t->samples < t->room ? t->samples : t->room, count = n > 0;
+    qsort(t->id, n, sizeof t->id[0], by_value);
+    for (uint64_t i = 1; i < n; i++)
+        count += t->id[i] != t->id[i - 1];
+    return count;
 }
 
 /* One epoch; 0 when it ended as it should. */
@@ -72,9 +83,9 @@ static int read_epoch(wl_loader *l, struct tally *t) {
     return rc < 0 ? rc : 0;
 }
 
-static void print_row(uint64_t epoch, const struct tally *t, double seconds, const wl_stats *s) {
+static void print_row(uint64_t epoch, struct tally *t, double seconds, const wl_stats *s) {
     printf("%5" PRIu64 "  %8" PRIu64 "  %8" PRIu64 "  %12" PRIu64 "  %10.0f  %7.1f  %6.1f%%",
-           epoch + 1, t->samples, t->distinct, t->pixels, (double)t->samples / seconds,
+           epoch + 1, t->samples, distinct(t), t->pixels, (double)t->samples / seconds,
            (double)s->bytes / seconds / 1e6, 100 * s->stall_s / seconds);
     for (size_t i = 0; i < s->tiers; i++)
         printf("  %7" PRIu64 " %8.2f", s->tier[i].reads, (double)s->tier[i].bytes / 1e6);
@@ -111,8 +122,8 @@ static int run_epoch(wl_options *o, uint64_t epoch, struct state *state) {
     wl_info info;
     wl_get_info(l, &info);
     wl_stats s = {.size = sizeof s};
-    struct tally t = {.ids = info.samples, .seen = calloc(info.samples / 8 + 1, 1)};
-    rc = t.seen ? read_epoch(l, &t) : WL_ERROR_MEMORY;
+    struct tally t = {.room = info.samples, .id = malloc((info.samples + 1) * sizeof(uint64_t))};
+    rc = t.id ? read_epoch(l, &t) : WL_ERROR_MEMORY;
     wl_get_stats(l, &s);
     if (epoch == 0)
         print_head(&s);
@@ -120,7 +131,7 @@ static int run_epoch(wl_options *o, uint64_t epoch, struct state *state) {
         print_row(epoch, &t, now() - start, &s);
     if (rc == 0)
         rc = wl_state_save(l, state->bytes, sizeof state->bytes, &state->len);
-    free(t.seen);
+    free(t.id);
     wl_close(l);
     return rc;
 }

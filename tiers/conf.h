@@ -1,5 +1,6 @@
 /*
- * The `tier` sections that the daemon's, the loader's and the tools' configurations share, and loader.conf itself.
+ * The `tier` sections that the daemon's, the loader's and the tools' configurations share, and
+ * loader.conf itself.
  */
 #ifndef WT_TIERS_CONF_H
 #define WT_TIERS_CONF_H
@@ -8,29 +9,62 @@
 #include "tiers/tier.h"
 
 /* Rows for a table: options of section "tier" in an element of type struct wt_tier_opts. */
-#define WT_TIER_CONF_ROWS(reload)                                                                                              \
-    {.section = "tier", .name = "url", .type = WT_CONF_TEXT, .offset = offsetof(struct wt_tier_opts, url), .size = 512,        \
-     .help = "where the tier is: file:///PATH"},                                                                               \
-        {.section = "tier", .name = "capacity", .type = WT_CONF_SIZE, .offset = offsetof(struct wt_tier_opts, capacity),       \
-         .def = "0", .unit = "bytes", .help = "what wafertier may use of it; 0: no limit of our own", .reloadable = reload},   \
-        {.section = "tier", .name = "depth", .type = WT_CONF_INT, .offset = offsetof(struct wt_tier_opts, depth),         \
-         .def = "0", .min = 0, .max = 1024, .unit = "requests", .help = "requests in flight; 0: the backend's default"},       \
-        {.section = "tier", .name = "timeout", .type = WT_CONF_TIME, .offset = offsetof(struct wt_tier_opts, timeout_ms),      \
-         .def = "10s", .min = 10, .max = 3600000, .unit = "ms", .help = "base of a request's deadline, before its bytes"},     \
-        {.section = "tier", .name = "min_rate", .type = WT_CONF_SIZE, .offset = offsetof(struct wt_tier_opts, min_rate),       \
-         .def = "8MiB", .min = 1024, .max = 1e15, .unit = "bytes/s", .help = "slowest rate that a deadline allows for"},       \
-    {                                                                                                                          \
-        .section = "tier", .name = "read_only", .type = WT_CONF_BOOL, .offset = offsetof(struct wt_tier_opts, read_only),      \
-        .def = "false", .help = "refuse put, remove and lock"                                                                  \
+#define WT_TIER_CONF_ROWS(reload)                                                                  \
+    {.section = "tier",                                                                            \
+     .name = "url",                                                                                \
+     .type = WT_CONF_TEXT,                                                                         \
+     .offset = offsetof(struct wt_tier_opts, url),                                                 \
+     .size = 512,                                                                                  \
+     .help = "where the tier is: file:///PATH"},                                                   \
+        {.section = "tier",                                                                        \
+         .name = "capacity",                                                                       \
+         .type = WT_CONF_SIZE,                                                                     \
+         .offset = offsetof(struct wt_tier_opts, capacity),                                        \
+         .def = "0",                                                                               \
+         .unit = "bytes",                                                                          \
+         .help = "what wafertier may use of it; 0: no limit of our own",                           \
+         .reloadable = reload},                                                                    \
+        {.section = "tier",                                                                        \
+         .name = "depth",                                                                          \
+         .type = WT_CONF_INT,                                                                      \
+         .offset = offsetof(struct wt_tier_opts, depth),                                           \
+         .def = "0",                                                                               \
+         .min = 0,                                                                                 \
+         .max = 1024,                                                                              \
+         .unit = "requests",                                                                       \
+         .help = "requests in flight; 0: the backend's default"},                                  \
+        {.section = "tier",                                                                        \
+         .name = "timeout",                                                                        \
+         .type = WT_CONF_TIME,                                                                     \
+         .offset = offsetof(struct wt_tier_opts, timeout_ms),                                      \
+         .def = "10s",                                                                             \
+         .min = 10,                                                                                \
+         .max = 3600000,                                                                           \
+         .unit = "ms",                                                                             \
+         .help = "base of a request's deadline, before its bytes"},                                \
+        {.section = "tier",                                                                        \
+         .name = "min_rate",                                                                       \
+         .type = WT_CONF_SIZE,                                                                     \
+         .offset = offsetof(struct wt_tier_opts, min_rate),                                        \
+         .def = "8MiB",                                                                            \
+         .min = 1024,                                                                              \
+         .max = 1e15,                                                                              \
+         .unit = "bytes/s",                                                                        \
+         .help = "slowest rate that a deadline allows for"},                                       \
+    {                                                                                              \
+        .section = "tier", .name = "read_only", .type = WT_CONF_BOOL,                              \
+        .offset = offsetof(struct wt_tier_opts, read_only), .def = "false",                        \
+        .help = "refuse put, remove and lock"                                                      \
     }
 
 struct wt_client_conf { /* loader.conf: what a loader or a tool needs */
     struct wt_tier_opts tier[WT_TIERS_MAX];
-    size_t n_tiers; /* cold first */
+    size_t n_tiers;    /* cold first */
     char control[256]; /* "unix:/run/wafertier/control.sock"; "": no daemon */
 };
 extern const struct wt_conf_table wt_client_conf_table;
-/* Reads loader.conf, or the tiers and socket of a wafertierd.conf/local.conf (options that only the daemon knows are ignored). */
+/* Reads loader.conf, or the tiers and socket of a wafertierd.conf/local.conf (options that only the
+ * daemon knows are ignored). */
 int wt_client_conf_load(const char *path, struct wt_client_conf *conf, struct wt_err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Reading a data set from a tier, asynchronously: manifest, then the parts of shards.idx, checked and built (core/dataset.h).
+ * Reading a data set from a tier, asynchronously: manifest, then the parts of shards.idx, checked
+ * and built (core/dataset.h).
  */
 #ifndef WT_TIERS_LOAD_H
 #define WT_TIERS_LOAD_H

@@ -189,8 +189,9 @@ void kit_make(struct kit *k, const struct kit_shape *shape) {
     snprintf(k->config, sizeof k->config, "%s/loader.conf", k->root);
     char text[1024];
     snprintf(text, sizeof text,
-             "tier \"cold\" { url = \"file://%s/cold\" }\ntier \"warm\" { url = \"file://%s/warm\" }\n"
-             "tier \"hot\" { url = \"file://%s/hot\" }\n",
+             "tier \"cold\" { url = \"file://%s/cold\" read_only = true }\n"
+             "tier \"warm\" { url = \"file://%s/warm\" read_only = true }\n"
+             "tier \"hot\" { url = \"file://%s/hot\" read_only = true }\n",
              k->root, k->root, k->hot);
     kit_config(k, text);
     for (unsigned t = 0; t < KIT_TIERS; t++) {

@@ -285,7 +285,7 @@ static void prints_and_parses_back(void **state) {
     assert_memory_equal(&a, &b, sizeof a);
     assert_string_equal(b.item[0].url, "${HOME}");
     assert_non_null(strstr(text, "wait = \"90s\""));
-    assert_non_null(strstr(text, "\n# how many. In things, 1 to 100. Default: 7\n"));
+    assert_non_null(strstr(text, "\n# How many. In things, 1 to 100. Default: 7\n"));
     free(text);
     text = print(NULL);
     parse_ok(text, &b);

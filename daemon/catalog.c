@@ -1,0 +1,210 @@
+/* Shards and where they are; see catalog.h. */
+#include "daemon/catalog.h"
+
+#include "core/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void wt_catalog_init(struct wt_catalog *c, uint32_t n_tiers) {
+    *c = (struct wt_catalog){.n_tiers = n_tiers};
+}
+
+static void free_set(struct wt_catalog_set *set) {
+    wt_dataset_free(&set->d);
+    free(set->shard);
+    free(set);
+}
+
+void wt_catalog_free(struct wt_catalog *c) {
+    for (size_t i = 0; i < c->n_sets; i++)
+        free_set(c->set[i]);
+    free(c->set);
+    *c = (struct wt_catalog){0};
+}
+
+void wt_catalog_rec(const struct wt_catalog_set *set, uint64_t shard, struct wt_shard_rec *rec) {
+    wt_dataset_rec(&set->d, shard, rec);
+}
+
+uint64_t wt_catalog_size(const struct wt_catalog_set *set, uint64_t shard) {
+    struct wt_shard_rec rec;
+    wt_dataset_rec(&set->d, shard, &rec);
+    return rec.size;
+}
+
+void wt_catalog_key(const struct wt_catalog_set *set, uint64_t shard, char out[WT_OBJECT_NAME]) {
+    struct wt_shard_rec rec;
+    wt_dataset_rec(&set->d, shard, &rec);
+    wt_shard_name(set->d.m.name, shard, &rec, out);
+}
+
+struct wt_catalog_set *wt_catalog_find(const struct wt_catalog *c, const char *name,
+                                       uint64_t generation) {
+    for (size_t i = 0; i < c->n_sets; i++) {
+        struct wt_catalog_set *s = c->set[i];
+        bool wanted = generation ? s->d.m.generation == generation : !s->retired;
+        if (wanted && strcmp(s->d.m.name, name) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+struct wt_catalog_set *wt_catalog_home(const struct wt_catalog *c, struct wt_catalog_set *set,
+                                       uint64_t shard) {
+    struct wt_catalog_set *now = set->retired ? wt_catalog_find(c, set->d.m.name, 0) : NULL;
+    struct wt_shard_rec a, b;
+    if (!now || shard >= now->d.m.shards)
+        return set;
+    wt_dataset_rec(&set->d, shard, &a);
+    wt_dataset_rec(&now->d, shard, &b);
+    return wt_hash_equal(a.hash, b.hash) ? now : set;
+}
+
+struct wt_catalog_set *wt_catalog_at(const struct wt_catalog *c, uint64_t i, uint64_t *shard) {
+    size_t low = 0, high = c->n_sets; /* the last set with base <= i */
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (c->set[mid]->base <= i)
+            low = mid;
+        else
+            high = mid;
+    }
+    *shard = i - c->set[low]->base;
+    return c->set[low];
+}
+
+static void renumber(struct wt_catalog *c) {
+    c->shards = 0;
+    for (size_t i = 0; i < c->n_sets; i++) {
+        c->set[i]->base = c->shards;
+        c->shards += c->set[i]->d.m.shards;
+    }
+    c->shape++;
+}
+
+void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
+                     uint32_t tier, uint32_t now, bool sure) {
+    struct wt_shard_state *s = &set->shard[shard];
+    uint8_t bit = (uint8_t)(1u << tier);
+    if (sure)
+        s->sure |= bit;
+    if (s->mask & bit)
+        return;
+    s->mask |= bit;
+    s->since = now;
+    c->used[tier] += wt_catalog_size(set, shard);
+    c->held[tier]++;
+    set->held[tier]++;
+    if (c->changed)
+        c->changed(c->arg, set, shard, tier, true);
+}
+
+void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
+                     uint32_t tier) {
+    struct wt_shard_state *s = &set->shard[shard];
+    uint8_t bit = (uint8_t)(1u << tier);
+    if (tier == 0 || !(s->mask & bit))
+        return;
+    s->mask &= (uint8_t)~bit;
+    s->sure &= (uint8_t)~bit;
+    c->used[tier] -= wt_catalog_size(set, shard);
+    c->held[tier]--;
+    set->held[tier]--;
+    if (c->changed)
+        c->changed(c->arg, set, shard, tier, false);
+}
+
+static void take_shard(struct wt_catalog *c, struct wt_catalog_set *from, struct wt_catalog_set *to,
+                       uint64_t i) {
+    struct wt_shard_state *old = &from->shard[i], *new = &to->shard[i];
+    *new = *old;
+    new->flags = 0;
+    for (uint32_t t = 1; t < c->n_tiers; t++) {
+        if (!(old->mask & (1u << t)))
+            continue;
+        from->held[t]--; /* the totals over all sets stay */
+        to->held[t]++;
+    }
+    old->mask = old->sure = 1;
+    old->pin = 0;
+    old->heat = 0;
+}
+
+/* Shards with the same number and hash are the same objects. One that moves just now stays with the
+ * old set: reconciling finds it. */
+static void inherit(struct wt_catalog *c, struct wt_catalog_set *from, struct wt_catalog_set *to) {
+    uint64_t n = from->d.m.shards < to->d.m.shards ? from->d.m.shards : to->d.m.shards;
+    for (uint64_t i = 0; i < n; i++) {
+        struct wt_shard_rec a, b;
+        wt_dataset_rec(&from->d, i, &a);
+        wt_dataset_rec(&to->d, i, &b);
+        if (wt_hash_equal(a.hash, b.hash) && !(from->shard[i].flags & WT_SHARD_BUSY))
+            take_shard(c, from, to, i);
+    }
+}
+
+static struct wt_catalog_set *new_set(const struct wt_dataset *d, struct wt_hash manifest) {
+    struct wt_catalog_set *set = wt_calloc(1, sizeof *set);
+    struct wt_shard_state *shard = wt_calloc(d->m.shards, sizeof *shard);
+    if (!set || !shard) {
+        free(set);
+        free(shard);
+        return NULL;
+    }
+    for (uint64_t i = 0; i < d->m.shards; i++)
+        shard[i].mask = shard[i].sure = 1;
+    set->shard = shard;
+    set->manifest = manifest;
+    return set;
+}
+
+int wt_catalog_add(struct wt_catalog *c, struct wt_dataset *d, struct wt_hash manifest,
+                   struct wt_catalog_set **out, struct wt_err *err) {
+    struct wt_catalog_set *old = wt_catalog_find(c, d->m.name, 0);
+    if (old && wt_hash_equal(old->manifest, manifest)) {
+        wt_dataset_free(d);
+        *d = (struct wt_dataset){0};
+        *out = old;
+        return 0;
+    }
+    struct wt_catalog_set *set = new_set(d, manifest);
+    if (!set || wt_grow(&c->set, &c->cap_sets, c->n_sets + 1, sizeof(*c->set)) < 0) {
+        if (set)
+            free(set->shard);
+        free(set);
+        return wt_err_set(err, WT_ENOMEM, "data set %s: no memory for %llu shards", d->m.name,
+                          (unsigned long long)d->m.shards);
+    }
+    set->d = *d;
+    *d = (struct wt_dataset){0};
+    c->set[c->n_sets++] = set;
+    renumber(c);
+    if (old) {
+        inherit(c, old, set);
+        old->retired = true;
+    }
+    *out = set;
+    return 0;
+}
+
+static bool reapable(const struct wt_catalog *c, const struct wt_catalog_set *s) {
+    bool held = false;
+    for (uint32_t t = 1; t < c->n_tiers; t++)
+        held = held || s->held[t];
+    return s->retired && s->jobs == 0 && s->moves == 0 && !held;
+}
+
+void wt_catalog_reap(struct wt_catalog *c) {
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n_sets; i++) {
+        if (reapable(c, c->set[i]))
+            free_set(c->set[i]);
+        else
+            c->set[kept++] = c->set[i];
+    }
+    if (kept == c->n_sets)
+        return;
+    c->n_sets = kept;
+    renumber(c);
+}

@@ -1,0 +1,89 @@
+/*
+ * The catalog: every shard of every known data set, 16 bytes each beside its record in shards.idx.
+ * It owns placement: which tiers hold a shard, as far as the daemon knows; cold always does.
+ *
+ * Happy path: a data set loaded from the cold tier is added; moves that end say hold and lose; each
+ * such change goes to the journal through `changed`. A new generation takes over what the old one
+ * had of the same shards (same number, same hash); the old one stays, as retired, until no job uses
+ * it and no tier holds what is left of it. Failures: out of memory on add, nothing changed then.
+ */
+#ifndef WT_DAEMON_CATALOG_H
+#define WT_DAEMON_CATALOG_H
+
+#include "core/dataset.h"
+#include "tiers/tier.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WT_SHARD_BUSY = 1,  /* a move of it is queued or runs */
+    WT_SHARD_ASIDE = 2, /* its moves failed: left alone until a reload */
+};
+
+struct wt_shard_state {
+    float heat;      /* see heat.h */
+    uint32_t heated; /* second (since 1970) that heat is of */
+    uint32_t since;  /* second in which it last came to a tier */
+    uint8_t mask;    /* tiers that hold it; bit 0 (cold) is always set */
+    uint8_t sure;    /* those of them that were seen since the start; the others are believed */
+    uint8_t pin;     /* tiers that must keep it */
+    uint8_t flags;
+};
+_Static_assert(sizeof(struct wt_shard_state) == 16, "16 bytes a shard");
+
+struct wt_catalog_set {
+    struct wt_dataset d;
+    struct wt_hash manifest;
+    struct wt_shard_state *shard; /* [d.m.shards] */
+    uint64_t base;                /* number of its first shard among all */
+    uint32_t jobs, moves;         /* that refer to it */
+    uint64_t held[WT_TIERS_MAX];  /* shards of it in a tier */
+    bool retired;
+};
+
+struct wt_catalog {
+    uint32_t n_tiers;
+    struct wt_catalog_set **set;
+    size_t n_sets, cap_sets;
+    uint64_t shards;
+    uint64_t shape;                                  /* changes when shards get other numbers */
+    uint64_t used[WT_TIERS_MAX], held[WT_TIERS_MAX]; /* bytes, shards */
+    /* A tier holds a shard, or no longer does. */
+    void (*changed)(void *arg, const struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
+                    bool held);
+    void *arg;
+};
+
+void wt_catalog_init(struct wt_catalog *c, uint32_t n_tiers);
+void wt_catalog_free(struct wt_catalog *c);
+
+/* Takes *d over on success. *out is the set that now stands for the name: the old one when the
+ * manifest is the same (d is freed then). */
+int wt_catalog_add(struct wt_catalog *c, struct wt_dataset *d, struct wt_hash manifest,
+                   struct wt_catalog_set **out, struct wt_err *err);
+/* generation 0: the current one. NULL: not there. */
+struct wt_catalog_set *wt_catalog_find(const struct wt_catalog *c, const char *name,
+                                       uint64_t generation);
+/* Where the shard is kept account of: in the current generation when that has the same object, else
+ * in `set` itself. Its number is the same. */
+struct wt_catalog_set *wt_catalog_home(const struct wt_catalog *c, struct wt_catalog_set *set,
+                                       uint64_t shard);
+/* Shard `i` of all. */
+struct wt_catalog_set *wt_catalog_at(const struct wt_catalog *c, uint64_t i, uint64_t *shard);
+/* Removes retired sets that nothing refers to any more.. */
+void wt_catalog_reap(struct wt_catalog *c);
+
+void wt_catalog_rec(const struct wt_catalog_set *set, uint64_t shard, struct wt_shard_rec *rec);
+uint64_t wt_catalog_size(const struct wt_catalog_set *set, uint64_t shard);
+void wt_catalog_key(const struct wt_catalog_set *set, uint64_t shard, char out[WT_OBJECT_NAME]);
+
+/* The tier holds the shard; sure: seen now, not only believed. Tells `changed` when that is news.
+ */
+void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
+                     uint32_t tier, uint32_t now, bool sure);
+void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
+                     uint32_t tier);
+
+#endif

@@ -1,0 +1,289 @@
+/* Start, tick, reload and stop; see daemon.h. */
+#include "daemon/daemon.h"
+
+#include "daemon/notify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    USAGE_MS = 10000,     /* between questions how full the tiers are */
+    RECONCILE_MS = 30000, /* between looks at copies that could not be confirmed; also the longest
+                             pause between passes of the policy */
+    FIND_MS = 60000,      /* between attempts to load data sets that could not be loaded */
+};
+
+uint64_t wt_daemon_now_ms(const struct wt_daemon *d) {
+    return uv_now(d->loop);
+}
+
+uint32_t wt_daemon_now_s(void) {
+    return (uint32_t)time(NULL);
+}
+
+bool wt_daemon_active(const struct wt_daemon *d) {
+    return d->lock && wt_lock_held(d->lock) && d->state && !d->stopping;
+}
+
+/* At four times an epoch the heat of what was read at its begin and at its end differs by less than
+ * `beat` and `margin` allow for. */
+void wt_daemon_half_life(struct wt_daemon *d) {
+    uint64_t epochs = 4 * wt_jobs_longest_epoch(d->jobs, wt_daemon_now_ms(d));
+    wt_planner_half_life(d->planner,
+                         (double)(epochs > d->conf.half_life ? epochs : d->conf.half_life) / 1000);
+}
+
+/* ---- what the parts report ---- */
+
+static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
+                         bool held) {
+    struct wt_daemon *d = arg;
+    if (d->state)
+        wt_state_note(d->state, set, shard, tier, held);
+}
+
+static void on_move_ended(void *arg) {
+    struct wt_daemon *d = arg;
+    wt_planner_kick(d->planner);
+}
+
+static void on_set_added(void *arg, struct wt_catalog_set *set) {
+    struct wt_daemon *d = arg;
+    bool remembered = d->state && wt_state_apply(d->state, &d->catalog, set);
+    if (remembered)
+        wt_reconcile_kick(d->reconcile);
+    else
+        wt_reconcile_find(d->reconcile, set);
+    wt_planner_kick(d->planner);
+}
+
+static void find_sets(struct wt_daemon *d) {
+    d->found_ms = wt_daemon_now_ms(d);
+    const char *name;
+    for (size_t i = 0; (name = wt_state_pending(d->state, i)); i++)
+        wt_datasets_want(d->datasets, name, NULL, NULL, NULL);
+    wt_datasets_discover(d->datasets);
+}
+
+/* ---- the lock ---- */
+
+static void tell_status(struct wt_daemon *d) {
+    struct wt_mover_stats s;
+    wt_mover_stats(d->mover, &s);
+    if (wt_daemon_active(d))
+        wt_notify_status("active: %zu data sets, %" PRIu64 " shards, %zu jobs, %u moves",
+                         d->catalog.n_sets, d->catalog.shards, wt_jobs_count(d->jobs),
+                         s.running + s.queued);
+    else
+        wt_notify_status("standing by: %.200s", d->lock ? wt_lock_why(d->lock) : "starting");
+}
+
+/* Another daemon may have moved things meanwhile: nothing above cold is sure any more. */
+static void doubt_everything(struct wt_daemon *d) {
+    for (size_t i = 0; i < d->catalog.n_sets; i++)
+        for (uint64_t k = 0; k < d->catalog.set[i]->d.m.shards; k++)
+            d->catalog.set[i]->shard[k].sure = 1;
+}
+
+static int open_state(struct wt_daemon *d) {
+    struct wt_err err = {0};
+    int rc =
+        wt_state_open(d->conf.state_folder, d->conf.tier, d->n_tiers, &d->log, &d->state, &err);
+    if (rc < 0) {
+        wt_log(&d->log, WT_LOG_ERROR, "%s", err.text);
+        d->failed = true;
+        wt_daemon_stop(d);
+    }
+    return rc;
+}
+
+static void on_lock(void *arg, bool held) {
+    struct wt_daemon *d = arg;
+    if (d->stopping)
+        return;
+    if (!held) {
+        wt_planner_enable(d->planner, false);
+        wt_mover_enable(d->mover, false);
+        tell_status(d);
+        return;
+    }
+    if (!d->state && open_state(d) < 0)
+        return;
+    wt_log(&d->log, WT_LOG_INFO, "the lock in tier %s is held: moves may begin",
+           wt_tier_name(d->tier[0]));
+    doubt_everything(d);
+    d->saved_ms = 0; /* begin with a fresh snapshot: the journals of the last run are folded in */
+    find_sets(d);
+    wt_reconcile_kick(d->reconcile);
+    wt_planner_ask_usage(d->planner);
+    wt_mover_enable(d->mover, true);
+    wt_planner_enable(d->planner, true);
+    tell_status(d);
+}
+
+/* ---- tick ---- */
+
+static void on_job_gone(void *arg, const struct wt_job *job) {
+    struct wt_daemon *d = arg;
+    d->job_expired++;
+    wt_log(&d->log, WT_LOG_WARN, "job %s (%s) reported nothing for %" PRIu64 " s and is forgotten",
+           job->id, job->o.name, d->conf.job_expiry / 1000);
+}
+
+static bool due(uint64_t *last, uint64_t now, uint64_t interval) {
+    if (*last && now - *last < interval)
+        return false;
+    *last = now;
+    return true;
+}
+
+static void on_tick(uv_timer_t *timer) {
+    struct wt_daemon *d = timer->data;
+    uint64_t now = wt_daemon_now_ms(d);
+    wt_jobs_expire(d->jobs, now, d->conf.job_expiry, on_job_gone, d);
+    wt_daemon_half_life(d);
+    tell_status(d);
+    if (!wt_daemon_active(d))
+        return;
+    wt_catalog_reap(&d->catalog);
+    if (due(&d->usage_ms, now, USAGE_MS))
+        wt_planner_ask_usage(d->planner);
+    if (due(&d->reconciled_ms, now, RECONCILE_MS)) {
+        wt_reconcile_kick(d->reconcile);
+        wt_planner_kick(d->planner);
+    }
+    if (wt_jobs_count(d->jobs))
+        wt_planner_kick(d->planner);
+    if (now - d->found_ms >= FIND_MS && (wt_state_pending(d->state, 0) || d->catalog.n_sets == 0))
+        find_sets(d);
+    if (due(&d->saved_ms, now, d->conf.snapshot_interval))
+        wt_state_save_later(d->state, &d->catalog, d->loop);
+}
+
+static void on_watchdog(uv_timer_t *timer) {
+    (void)timer;
+    wt_notify_alive();
+}
+
+/* ---- start ---- */
+
+static int open_tiers(struct wt_daemon *d, struct wt_err *err) {
+    for (uint32_t t = 0; t < d->conf.n_tiers; t++) {
+        int rc = wt_tier_open(d->loop, &d->conf.tier[t], &d->log, &d->tier[t], err);
+        if (rc < 0)
+            return rc;
+        d->n_tiers = d->tiers_open = t + 1;
+    }
+    return 0;
+}
+
+static int make_parts(struct wt_daemon *d, struct wt_err *err) {
+    wt_catalog_init(&d->catalog, d->n_tiers);
+    d->catalog.changed = on_residency;
+    d->catalog.arg = d;
+    int rc = wt_mover_new(d->loop, d->tier, &d->catalog, &d->conf.mover, &d->log, &d->mover, err);
+    if (rc < 0)
+        return rc;
+    wt_mover_on_end(d->mover, on_move_ended, d);
+    d->jobs = wt_jobs_new();
+    d->planner = wt_planner_new(d->loop, &(struct wt_planner_opts){.tiers = d->tier,
+                                                                   .tier_opts = d->conf.tier,
+                                                                   .catalog = &d->catalog,
+                                                                   .mover = d->mover,
+                                                                   .conf = &d->conf.policy});
+    d->datasets = wt_datasets_new(d->tier[0], &d->catalog, &d->log);
+    d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
+    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile)
+        return wt_err_set(err, WT_ENOMEM, "out of memory");
+    wt_datasets_on_added(d->datasets, on_set_added, d);
+    wt_daemon_half_life(d);
+    return 0;
+}
+
+static int start_control(struct wt_daemon *d, struct wt_err *err) {
+    struct wt_control_opts o = {.path = d->conf.socket_path,
+                                .mode = d->conf.mode,
+                                .group = d->conf.control_group,
+                                .routes = wt_daemon_routes,
+                                .n_routes = wt_daemon_n_routes,
+                                .arg = d};
+    return wt_control_new(d->loop, &o, &d->log, &d->control, err);
+}
+
+static void start_timers(struct wt_daemon *d) {
+    uv_timer_init(d->loop, &d->tick);
+    uv_timer_init(d->loop, &d->watchdog);
+    uv_timer_init(d->loop, &d->hurry);
+    d->tick.data = d->watchdog.data = d->hurry.data = d;
+    d->timers_open = true;
+    uv_timer_start(&d->tick, on_tick, d->conf.tick, d->conf.tick);
+    uint64_t alive = wt_notify_interval();
+    if (alive)
+        uv_timer_start(&d->watchdog, on_watchdog, 0, alive);
+}
+
+int wt_daemon_start(struct wt_daemon *d, uv_loop_t *loop, const char *conf_path,
+                    const struct wt_daemon_conf *conf, const struct wt_log *log,
+                    struct wt_err *err) {
+    *d = (struct wt_daemon){.loop = loop, .conf_path = conf_path, .conf = *conf, .log = *log};
+    d->conf.socket_path = d->conf.control + (conf->socket_path - conf->control);
+    d->log.level = conf->log_level;
+    d->started_ms = uv_now(loop);
+    start_timers(d);
+    int rc = open_tiers(d, err);
+    if (rc == 0)
+        rc = make_parts(d, err);
+    if (rc == 0)
+        rc = start_control(d, err);
+    if (rc == 0)
+        rc = wt_lock_new(loop, d->tier[0], d->conf.lock_ttl, &d->log, on_lock, d, &d->lock, err);
+    if (rc < 0) {
+        d->failed = true;
+        wt_daemon_stop(d);
+        return rc;
+    }
+    wt_log(&d->log, WT_LOG_INFO, "listening on %s, %u tiers", d->conf.socket_path, d->n_tiers);
+    wt_notify_ready();
+    return 0;
+}
+
+/* ---- reload ---- */
+
+static void apply_conf(struct wt_daemon *d, const struct wt_daemon_conf *conf) {
+    d->conf = *conf;
+    d->conf.socket_path = d->conf.control + (conf->socket_path - conf->control);
+    d->log.level = conf->log_level;
+    wt_mover_tune(d->mover, &d->conf.mover);
+    wt_mover_forgive(d->mover);
+    wt_daemon_half_life(d);
+    uv_timer_start(&d->tick, on_tick, d->conf.tick, d->conf.tick);
+}
+
+void wt_daemon_reload(struct wt_daemon *d) {
+    struct wt_daemon_conf conf;
+    struct wt_err err = {0};
+    if (d->stopping)
+        return;
+    wt_notify_reloading();
+    int rc = wt_daemon_conf_load(d->conf_path, &conf, &err);
+    if (rc == 0 && wt_conf_frozen(&wt_daemon_conf_table, &d->conf, &conf, &err) < 0) {
+        rc = WT_EINVAL;
+        wt_err_wrap(&err, "%s: these need a restart", d->conf_path);
+    }
+    if (rc < 0) {
+        wt_log(&d->log, WT_LOG_ERROR, "nothing was reloaded: %s", err.text);
+    } else {
+        apply_conf(d, &conf);
+        for (size_t i = 0; wt_daemon_active(d) && i < d->catalog.n_sets;
+             i++) /* a newer generation may lie there */
+            if (!d->catalog.set[i]->retired)
+                wt_datasets_want(d->datasets, d->catalog.set[i]->d.m.name, NULL, NULL, NULL);
+        if (wt_daemon_active(d))
+            find_sets(d);
+        wt_planner_kick(d->planner);
+        wt_log(&d->log, WT_LOG_INFO, "%s was reloaded", d->conf_path);
+    }
+    wt_notify_ready();
+}

@@ -1,0 +1,87 @@
+/*
+ * wafertierd: what its parts share, and how it starts, reloads and stops.
+ *
+ * Happy path: tiers are opened, the control socket listens, the lock is taken; then the state is
+ * read, data sets are found, and the planner and the mover work until the stop. Without the lock it
+ * stands by: it answers, but moves nothing and takes no jobs. Failures: what makes a start
+ * impossible is returned; later ones are logged and lived with (a tier that is away, a full state
+ * folder). Stop: control and lock, moves, loads, then the state is written, the tiers closed;
+ * bounded by a few seconds.
+ */
+#ifndef WT_DAEMON_DAEMON_H
+#define WT_DAEMON_DAEMON_H
+
+#include "daemon/config.h"
+#include "daemon/control.h"
+#include "daemon/datasets.h"
+#include "daemon/jobs.h"
+#include "daemon/lock.h"
+#include "daemon/planner.h"
+#include "daemon/reconcile.h"
+#include "daemon/state.h"
+
+struct wt_read_stats { /* reported by jobs; hits + misses = reads */
+    uint64_t reads, hits, misses, bytes;
+    uint64_t tier_reads[WT_TIERS_MAX], tier_bytes[WT_TIERS_MAX];
+};
+
+struct wt_daemon {
+    uv_loop_t *loop;
+    const char *conf_path;
+    struct wt_daemon_conf conf;
+    struct wt_log log;
+    struct wt_tier *tier[WT_TIERS_MAX];
+    uint32_t n_tiers;
+    struct wt_catalog catalog;
+    struct wt_state *state; /* NULL while standing by for the first time */
+    struct wt_jobs *jobs;
+    struct wt_mover *mover;
+    struct wt_planner *planner;
+    struct wt_datasets *datasets;
+    struct wt_reconcile *reconcile;
+    struct wt_lock *lock;
+    struct wt_control *control;
+    struct wt_read_stats reads;
+    uint64_t started_ms;
+    uint64_t saved_ms, usage_ms, found_ms, reconciled_ms; /* when each was last done */
+    uint64_t job_expired;
+
+    uv_timer_t tick, watchdog, hurry;
+    bool timers_open;
+    bool stopping;
+    unsigned outstanding; /* parts that still stop */
+    uint32_t tiers_open;
+    bool failed;  /* stopped because of an error */
+    bool saved;   /* the last snapshot is written */
+    bool hurried; /* the stop took too long: nothing may be freed */
+};
+
+/* The loop runs it; wt_daemon_stop ends it. On failure nothing is left but closing handles: run the
+ * loop once more. */
+int wt_daemon_start(struct wt_daemon *d, uv_loop_t *loop, const char *conf_path,
+                    const struct wt_daemon_conf *conf, const struct wt_log *log,
+                    struct wt_err *err);
+void wt_daemon_reload(struct wt_daemon *d);
+/* Ends everything; the loop then has nothing left to do. */
+void wt_daemon_stop(struct wt_daemon *d);
+/* After the loop has ended. */
+void wt_daemon_free(struct wt_daemon *d);
+
+uint64_t wt_daemon_now_ms(const struct wt_daemon *d); /* monotonic */
+uint32_t wt_daemon_now_s(void);                       /* of the calendar */
+/* It holds the lock and works. */
+bool wt_daemon_active(const struct wt_daemon *d);
+void wt_daemon_half_life(struct wt_daemon *d);
+
+/* routes.c: requests that change something; stats.c: what is shown. */
+extern const struct wt_route wt_daemon_routes[];
+extern const size_t wt_daemon_n_routes;
+json_t *wt_stats_json(struct wt_daemon *d);
+json_t *wt_stats_health(struct wt_daemon *d);
+json_t *wt_stats_tiers(struct wt_daemon *d);
+json_t *wt_stats_datasets(struct wt_daemon *d);
+json_t *wt_stats_dataset(const struct wt_daemon *d, const struct wt_catalog_set *set);
+json_t *wt_stats_jobs(struct wt_daemon *d);
+json_t *wt_stats_moves(struct wt_daemon *d);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * Running jobs: who reads which data set, how far they are, what they read from where.
+ *
+ * Happy path: a job registers, reports at intervals, leaves. Failures: one that does not report for
+ * `expiry` is forgotten; its next report gets WT_EMISSING and it registers again. Nothing here does
+ * I/O; times come from the caller.
+ */
+#ifndef WT_DAEMON_JOBS_H
+#define WT_DAEMON_JOBS_H
+
+#include "core/plan.h"
+#include "daemon/catalog.h"
+
+enum { WT_JOBS_MAX = 4096, WT_JOB_NAME = 128, WT_JOB_ID = 40 };
+
+struct wt_job_opts { /* what a job says of itself */
+    char name[WT_JOB_NAME];
+    char tier[WT_TIERS_MAX][64]; /* its own list, cold first */
+    uint32_t n_tiers;
+    uint64_t world, seed, epoch;
+    uint32_t plan_version;
+    struct wt_plan_opts plan;
+};
+
+struct wt_job {
+    struct wt_job *next;
+    char id[WT_JOB_ID];
+    struct wt_job_opts o;
+    struct wt_catalog_set *set; /* counted in its `jobs` */
+    uint64_t since_ms, seen_ms,
+        epoch_ms;        /* registered; last report; begin of its epoch as reported */
+    uint64_t longest_ms; /* longest epoch that ended */
+    uint64_t step;
+    uint64_t reads, hits, bytes;
+    uint64_t tier_reads[WT_TIERS_MAX], tier_bytes[WT_TIERS_MAX]; /* of the daemon's tiers */
+    uint64_t other_reads, other_bytes; /* of tiers that the daemon does not know */
+};
+
+struct wt_read { /* one row of a report: reads of a shard that a tier finished */
+    uint64_t shard;
+    int tier; /* the daemon's, -1: one that it does not know */
+    bool hit; /* above cold */
+    uint64_t ranges, bytes;
+};
+
+struct wt_jobs;
+struct wt_jobs *wt_jobs_new(void);
+void wt_jobs_free(struct wt_jobs *jobs);
+/* WT_EBUSY: too many. */
+int wt_jobs_add(struct wt_jobs *jobs, const struct wt_job_opts *opts, struct wt_catalog_set *set,
+                uint64_t now_ms, struct wt_job **out, struct wt_err *err);
+struct wt_job *wt_jobs_find(const struct wt_jobs *jobs, const char *id);
+void wt_jobs_remove(struct wt_jobs *jobs, struct wt_job *job);
+struct wt_job *wt_jobs_first(const struct wt_jobs *jobs); /* then ->next */
+size_t wt_jobs_count(const struct wt_jobs *jobs);
+
+/* A report came: position and time. */
+void wt_job_report(struct wt_job *job, uint64_t epoch, uint64_t step, uint64_t now_ms);
+/* Counts a row. */
+void wt_job_read(struct wt_job *job, const struct wt_read *read);
+/* The daemon's number of the tier that the job calls `name`; -1. *hit: it is above cold.
+ * WT_EMISSING: not in the job's list either. */
+int wt_job_tier(const struct wt_job *job, const struct wt_tier_opts *tiers, uint32_t n_tiers,
+                const char *name, int *tier, bool *hit);
+
+/* Forgets those last seen before now - expiry; calls `gone` before. */
+void wt_jobs_expire(struct wt_jobs *jobs, uint64_t now_ms, uint64_t expiry_ms,
+                    void (*gone)(void *arg, const struct wt_job *job), void *arg);
+/* The longest epoch among the jobs, ended or running; 0 when there is none. */
+uint64_t wt_jobs_longest_epoch(const struct wt_jobs *jobs, uint64_t now_ms);
+
+#endif

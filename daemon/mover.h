@@ -1,0 +1,82 @@
+/*
+ * Moves shards between tiers: copies, verifies, commits, and only then drops what is to be dropped.
+ *
+ * Happy path of a copy: PUT_OPEN at the destination; parts are read from the cheapest tier that
+ * holds the shard, hashed in order and written; the hash is compared with that of shards.idx;
+ * PUT_COMMIT; the catalog says hold. When the move also drops (a demotion), or only drops: a fresh
+ * STAT of the cold copy, REMOVE, the catalog says lose. Buffers are allocated once; at most `moves`
+ * run, one of a shard. Failures, by what broke: source missing or damaged   the catalog loses that
+ * copy (a damaged one is removed); the next cheapest serves. A damaged cold copy: set aside tier
+ * down, slow, failing    tried again after a pause that doubles, at most `retries` times, then set
+ * aside with the reason destination full            refused: the tier is left alone for a while;
+ * not counted against the shard cold copy not found         nothing is dropped, ever; set aside
+ * Stop and pause cancel what runs: an open put is aborted, nothing is left but what gc finds.
+ * All on the loop's thread; nothing blocks.
+ */
+#ifndef WT_DAEMON_MOVER_H
+#define WT_DAEMON_MOVER_H
+
+#include "core/log.h"
+#include "daemon/catalog.h"
+#include "tiers/tier.h"
+
+struct wt_mover_conf {
+    uint32_t moves, queue, retries;
+    uint64_t bytes; /* in flight: at least WT_PART for each move */
+    uint64_t backoff_ms, backoff_max_ms;
+};
+
+struct wt_mover_stats {
+    uint32_t running, queued, waiting; /* waiting: for a retry */
+    uint64_t done, failed, refused, canceled, retried;
+    uint64_t bytes; /* copied and committed */
+};
+
+/* How a move ended, or where it stands. */
+struct wt_move_info {
+    const char *dataset; /* valid for the call */
+    uint64_t shard, size;
+    int from, to, drop; /* tiers, -1: none; from: the source of the copy */
+    const char *step;
+    uint64_t done; /* bytes */
+    uint32_t attempts;
+    uint64_t ms;      /* since it was queued; of an ended one: that it took */
+    int rc;           /* of an ended one */
+    const char *text; /* why it failed or waits, "" */
+};
+enum wt_move_list { WT_MOVES_RUNNING, WT_MOVES_WAITING, WT_MOVES_RECENT, WT_MOVES_ASIDE };
+
+struct wt_mover;
+int wt_mover_new(uv_loop_t *loop, struct wt_tier *const *tiers, struct wt_catalog *catalog,
+                 const struct wt_mover_conf *conf, const struct wt_log *log, struct wt_mover **out,
+                 struct wt_err *err);
+/* `ended` is called after each move, when the catalog is up to date. */
+void wt_mover_on_end(struct wt_mover *m, void (*ended)(void *arg), void *arg);
+/* Retries and pauses; moves and bytes stay. */
+void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf);
+
+/* to, drop: as in struct wt_policy_move. WT_EBUSY: the queue is full, the shard moves already, or
+ * is set aside. */
+int wt_mover_add(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to, int drop);
+/* Off (as it begins): what is queued is forgotten, what runs is cancelled. */
+void wt_mover_enable(struct wt_mover *m, bool on);
+bool wt_mover_idle(const struct wt_mover *m); /* nothing runs */
+
+uint64_t wt_mover_coming(const struct wt_mover *m, uint32_t tier);  /* bytes that moves will add, */
+uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier); /* and remove */
+bool wt_mover_full(const struct wt_mover *m, uint32_t tier);        /* it refused lately */
+/* May the shard be tried again, all of them: after a reload. */
+void wt_mover_forgive(struct wt_mover *m);
+
+void wt_mover_stats(const struct wt_mover *m, struct wt_mover_stats *out);
+void wt_mover_list(const struct wt_mover *m, enum wt_move_list list,
+                   void (*each)(void *arg, const struct wt_move_info *info), void *arg);
+/* Is a copy of the shard under way? The tier it goes to, or -1. */
+int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard);
+
+/* Disables it for good; `stopped` is called on the loop when nothing runs and its handles are
+ * closed. Then free. */
+void wt_mover_stop(struct wt_mover *m, void (*stopped)(void *arg), void *arg);
+void wt_mover_free(struct wt_mover *m);
+
+#endif

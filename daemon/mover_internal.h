@@ -1,0 +1,82 @@
+/*
+ * Between mover.c (queue, retries, accounts) and move.c (the steps of one move).
+ */
+#ifndef WT_DAEMON_MOVER_INTERNAL_H
+#define WT_DAEMON_MOVER_INTERNAL_H
+
+#include "core/mem.h"
+#include "core/sum.h"
+#include "daemon/mover.h"
+
+enum wt_step {
+    WT_STEP_QUEUED,
+    WT_STEP_WAITING,    /* for a retry */
+    WT_STEP_OPENING,    /* PUT_OPEN */
+    WT_STEP_COPYING,    /* GET and PUT_WRITE of the parts */
+    WT_STEP_COMMITTING, /* PUT_COMMIT */
+    WT_STEP_ADOPTING,   /* STAT of an object that is there already */
+    WT_STEP_ABORTING,   /* PUT_ABORT after an error */
+    WT_STEP_PURGING,    /* REMOVE of a damaged copy */
+    WT_STEP_CHECKING,   /* STAT of the cold copy before a drop */
+    WT_STEP_DROPPING,   /* REMOVE */
+    WT_STEP_ENDED,
+    WT_STEP_COUNT
+};
+const char *wt_step_name(enum wt_step step);
+
+struct wt_lane;
+
+struct wt_move {
+    struct wt_move *next; /* in the queue or among the waiting */
+    struct wt_mover *mover;
+    struct wt_catalog_set *set;
+    uint64_t shard, size;
+    int from, to, drop;
+    bool comes; /* its bytes are counted as coming to `to` */
+    enum wt_step step;
+    uint32_t attempts;
+    uint64_t queued_ms, due_ms;
+    struct wt_err err; /* of the last failure */
+    struct wt_lane *lane;
+};
+
+struct wt_slot { /* a buffer and the request that uses it */
+    struct wt_lane *lane;
+    struct wt_req req;
+    uint8_t *buf;
+    uint64_t part;
+    size_t len;
+    enum { WT_SLOT_FREE, WT_SLOT_READING, WT_SLOT_READ, WT_SLOT_WRITING } state;
+};
+
+struct wt_lane { /* what one running move uses */
+    struct wt_move *move;
+    struct wt_req ctl;
+    bool ctl_busy;
+    char key[WT_OBJECT_NAME];
+    struct wt_hash hash;
+    struct wt_put *put;
+    struct wt_hasher *hasher;
+    struct wt_slot *slot;
+    uint32_t n_slots, in_flight;
+    uint64_t parts, next_get, next_hash, written;
+    struct wt_err err; /* of this attempt */
+    int broken;        /* the tier whose copy is missing or damaged, -1 */
+    bool purge;        /* ... and is to be removed */
+    bool cancel;
+};
+
+/* Starts the move of a lane that was filled (move, buffers); ends with wt_move_ended. */
+void wt_move_start(struct wt_lane *lane);
+/* Ends it soon, with WT_ECANCELED unless it is over already. */
+void wt_move_cancel(struct wt_lane *lane);
+
+/* What move.c needs of the mover. */
+struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier);
+struct wt_catalog *wt_mover_catalog(const struct wt_mover *m);
+const struct wt_log *wt_mover_log(const struct wt_mover *m);
+uint32_t wt_mover_now_s(void);
+/* The attempt is over: lane->err says how. The lane is free and the move may be gone afterwards. */
+void wt_move_ended(struct wt_lane *lane);
+
+#endif

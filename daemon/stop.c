@@ -1,0 +1,113 @@
+/*
+ * The end of the daemon; see daemon.h.
+ *
+ *   everything that submits requests stops -> state is written -> lock is given back -> tiers close
+ * -> timers close
+ *
+ * Each part says when it is done; the next stage begins when none is outstanding. A part that takes
+ * too long is left behind: the loop is stopped.
+ */
+#include "daemon/daemon.h"
+#include "daemon/notify.h"
+
+enum { HURRY_MS = 4000, AGAIN_MS = 5 };
+
+static void on_timer_closed(uv_handle_t *h) {
+    (void)h;
+}
+
+static void close_timers(struct wt_daemon *d) {
+    if (!d->timers_open)
+        return;
+    d->timers_open = false;
+    uv_close((uv_handle_t *)&d->tick, on_timer_closed);
+    uv_close((uv_handle_t *)&d->watchdog, on_timer_closed);
+    uv_close((uv_handle_t *)&d->hurry, on_timer_closed);
+}
+
+static void on_tier_closed(void *arg) {
+    struct wt_daemon *d = arg;
+    if (--d->outstanding == 0)
+        close_timers(d);
+}
+
+static void close_tiers(struct wt_daemon *d) {
+    d->outstanding = d->tiers_open;
+    d->tiers_open = 0;
+    if (d->outstanding == 0)
+        close_timers(d);
+    for (uint32_t t = 0, n = d->outstanding; t < n; t++)
+        wt_tier_close(d->tier[t], on_tier_closed, d);
+}
+
+static void on_lock_stopped(void *arg) {
+    close_tiers(arg);
+}
+
+static void save_state(uv_timer_t *timer) {
+    struct wt_daemon *d = timer->data;
+    struct wt_err err = {0};
+    if (d->state && wt_state_saving(d->state)) { /* a worker writes: the last word comes after it */
+        uv_timer_start(&d->tick, save_state, AGAIN_MS, 0);
+        return;
+    }
+    uv_timer_stop(&d->tick);
+    if (d->state && wt_state_save(d->state, &d->catalog, &err) < 0)
+        wt_log(&d->log, WT_LOG_WARN, "state is not kept: %s", err.text);
+    d->saved = true;
+    if (d->lock)
+        wt_lock_stop(d->lock, on_lock_stopped, d);
+    else
+        close_tiers(d);
+}
+
+static void part_stopped(void *arg) {
+    struct wt_daemon *d = arg;
+    if (--d->outstanding == 0)
+        save_state(&d->tick);
+}
+
+/* Storage hangs. What is in flight is lost, as by a kill: nothing that counts. */
+static void on_hurry(uv_timer_t *timer) {
+    struct wt_daemon *d = timer->data;
+    wt_log(&d->log, WT_LOG_WARN, "some tier does not let go of its requests; leaving without it");
+    if (!d->saved && d->state && !wt_state_saving(d->state))
+        wt_state_save(d->state, &d->catalog, NULL);
+    d->hurried = true;
+    uv_stop(d->loop);
+}
+
+void wt_daemon_stop(struct wt_daemon *d) {
+    if (d->stopping)
+        return;
+    d->stopping = true;
+    wt_notify_stopping();
+    uv_timer_stop(&d->tick);
+    uv_timer_start(&d->hurry, on_hurry, HURRY_MS, 0);
+    d->outstanding = 1; /* parts may stop at once */
+    if (d->control && ++d->outstanding)
+        wt_control_stop(d->control, part_stopped, d);
+    if (d->datasets && ++d->outstanding)
+        wt_datasets_stop(d->datasets, part_stopped, d);
+    if (d->planner && ++d->outstanding)
+        wt_planner_stop(d->planner, part_stopped, d);
+    if (d->reconcile && ++d->outstanding)
+        wt_reconcile_stop(d->reconcile, part_stopped, d);
+    if (d->mover && ++d->outstanding)
+        wt_mover_stop(d->mover, part_stopped, d);
+    part_stopped(d);
+}
+
+void wt_daemon_free(struct wt_daemon *d) {
+    if (d->hurried) /* requests still point into all of it */
+        return;
+    wt_control_free(d->control);
+    wt_lock_free(d->lock);
+    wt_datasets_free(d->datasets);
+    wt_reconcile_free(d->reconcile);
+    wt_planner_free(d->planner);
+    wt_mover_free(d->mover);
+    wt_jobs_free(d->jobs);
+    wt_state_free(d->state);
+    wt_catalog_free(&d->catalog);
+}

@@ -1,0 +1,117 @@
+/* Fixtures of the file: backend: a folder on disk, on tmpfs, and on disk as if it were a network mount. */
+#include "contract.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct place {
+    char base[256]; /* a temporary folder; the tier is base/root */
+    char root[300];
+    char hidden[300];
+};
+
+static bool make_under(const char *folder, const char *params, struct wt_tier_opts *opts,
+                       void **out) {
+    if (access(folder, W_OK) < 0) {
+        print_message("SKIPPED: %s cannot be written\n", folder);
+        return false;
+    }
+    struct place *p = calloc(1, sizeof *p);
+    snprintf(p->base, sizeof p->base, "%s/wt contract-XXXXXX", folder);
+    if (!mkdtemp(p->base))
+        fail_msg("no temporary folder in %s", folder);
+    snprintf(p->root, sizeof p->root, "%s/root", p->base);
+    snprintf(p->hidden, sizeof p->hidden, "%s/hidden", p->base);
+    /* The blank shows that the URL is decoded. */
+    const char *blank = strrchr(p->base, ' ');
+    snprintf(opts->url, sizeof opts->url, "file://%.*s%%20%s/root%s", (int)(blank - p->base),
+             p->base, blank + 1, params);
+    *out = p;
+    return true;
+}
+
+static const char *temp_folder(void) {
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
+static bool make_disk(struct wt_tier_opts *opts, void **out) {
+    return make_under(temp_folder(), "", opts, out);
+}
+
+static bool make_bounce(struct wt_tier_opts *opts, void **out) {
+    return make_under(temp_folder(), "?bounce=1", opts, out);
+}
+
+static bool make_tmpfs(struct wt_tier_opts *opts, void **out) {
+    return make_under("/dev/shm", "", opts, out);
+}
+
+/* The folder itself must go: a tier that holds a descriptor on it would not notice a new name. */
+static void away(void *place) {
+    struct place *p = place;
+    DIR *dir = opendir(p->root);
+    if (!dir || mkdir(p->hidden, 0755) < 0)
+        fail_msg("cannot hide %s", p->root);
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        char from[600], to[600];
+        snprintf(from, sizeof from, "%s/%s", p->root, entry->d_name);
+        snprintf(to, sizeof to, "%s/%s", p->hidden, entry->d_name);
+        if (entry->d_name[0] != '.' || strlen(entry->d_name) > 2)
+            assert_int_equal(rename(from, to), 0);
+    }
+    closedir(dir);
+    assert_int_equal(rmdir(p->root), 0);
+}
+
+static void back(void *place) {
+    struct place *p = place;
+    if (rename(p->hidden, p->root) < 0)
+        fail_msg("cannot bring %s back", p->root);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void drop(void *place) {
+    struct place *p = place;
+    nftw(p->base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(p);
+}
+
+static const struct contract_fixture disk = {
+    .name = "file",
+    .make = make_disk,
+    .away = away,
+    .back = back,
+    .drop = drop,
+    .caps = WT_CAP_WRITE | WT_CAP_LOCK,
+};
+static const struct contract_fixture bounce = {
+    .name = "file-bounce",
+    .make = make_bounce,
+    .away = away,
+    .back = back,
+    .drop = drop,
+    .caps = WT_CAP_WRITE | WT_CAP_LOCK,
+};
+static const struct contract_fixture tmpfs = {
+    .name = "file-tmpfs",
+    .make = make_tmpfs,
+    .away = away,
+    .back = back,
+    .drop = drop,
+    .caps = WT_CAP_WRITE | WT_CAP_LOCK | WT_CAP_MAP | WT_CAP_VOLATILE,
+};
+
+const struct contract_fixture *const contract_fixtures[] = {&disk, &bounce, &tmpfs, NULL};

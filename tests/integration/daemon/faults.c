@@ -1,0 +1,316 @@
+/* The real wafertierd against damaged copies, missing objects, full and absent tiers, and hostile
+ * clients. */
+#include "kit.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SHARDS = 8, SAMPLES = 20 };
+
+static void shell(const char *fmt, ...) {
+    char command[600];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(command, sizeof command, fmt, args);
+    va_end(args);
+    if (system(command) != 0)
+        fail_msg("failed: %s", command);
+}
+
+/* A byte in the middle of the n-th shard's file is changed. */
+static void damage(const char *folder, int n) {
+    shell("f=$(find %s/wafers/shards -type f | sort | sed -n %dp); chmod u+w \"$f\"; printf "
+          "'\\377\\001' | dd of=\"$f\" bs=1 seek=5000 conv=notrunc status=none",
+          folder, n);
+}
+
+static void a_damaged_cold_copy_is_never_promoted(void **state) {
+    struct kit *k = *state;
+    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    char cold[96];
+    snprintf(cold, sizeof cold, "%s/cold", k->root);
+    damage(cold, 3);
+    kit_start(k);
+    json_decref(kit_report(k, kit_register(k, "wafers"), 0, 0, SHARDS, "cold", size));
+    kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS - 1, 10000);
+    kit_until(k, "/v1/stats", "moves.failed", 1, 10000);
+    json_t *o = kit_call(k, "GET", "/v1/moves", NULL, NULL);
+    assert_int_equal(json_array_size(json_object_get(o, "set_aside")), 1);
+    assert_int_equal(kit_int(o, "set_aside.0.shard"), 2);
+    const char *code = json_string_value(
+        json_object_get(json_array_get(json_object_get(o, "set_aside"), 0), "code"));
+    assert_string_equal(code, "CORRUPT");
+    json_decref(o);
+    assert_int_equal(kit_count(k->hot, "wafers"), SHARDS - 1);
+    assert_int_equal(kit_count(cold, "wafers"),
+                     SHARDS); /* the truth is never removed, damaged or not */
+    kit_sleep(500);
+    o = kit_call(k, "GET", "/v1/stats", NULL, NULL);
+    assert_int_equal(kit_int(o, "moves.failed"), 1); /* not retried for ever */
+    json_decref(o);
+}
+
+static void a_damaged_warm_copy_is_replaced(void **state) {
+    struct kit *k = *state;
+    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    char warm[96], one[32];
+    snprintf(warm, sizeof warm, "%s/warm", k->root);
+    snprintf(one, sizeof one, "%llu", (unsigned long long)size); /* room for nothing: high is 95% */
+    k->hot_capacity = one;
+    kit_start(k);
+    char id[64];
+    snprintf(id, sizeof id, "%s", kit_register(k, "wafers"));
+    json_decref(kit_report(k, id, 0, 0, SHARDS, "cold", size));
+    kit_until(k, "/v1/stats", "tiers.1.shards", SHARDS, 10000);
+    assert_int_equal(kit_count(k->hot, "wafers"), 0);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+    for (int i = 1; i <= SHARDS; i++)
+        damage(warm, i);
+    k->hot_capacity = NULL;
+    kit_start(k); /* hot has room now: whatever is read from warm is found out */
+    kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 10000);
+    assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS);
+}
+
+static void a_drop_needs_the_cold_copy(void **state) {
+    struct kit *k = *state;
+    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    char room[32];
+    snprintf(room, sizeof room, "%llu", (unsigned long long)(size * 2));
+    k->warm_capacity = "4096";
+    snprintf(k->extra, sizeof k->extra, "policy { min_stay = 0s }");
+    kit_start(k);
+    char id[64];
+    snprintf(id, sizeof id, "%s", kit_register(k, "wafers"));
+    json_decref(kit_report(k, id, 0, 0, SHARDS, "cold", size));
+    kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 10000);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+    shell("rm -f $(find %s/cold/wafers/shards -type f | sort | head -4)", k->root);
+    k->hot_capacity = room; /* hot is far above its mark now */
+    kit_start(k);
+    kit_until(k, "/v1/stats", "moves.done", 3, 10000);
+    kit_sleep(1000);
+    uint64_t left = kit_count(k->hot, "wafers");
+    assert_true(left >= 4); /* the last copies of four shards stay, whatever the pressure */
+    shell("for f in $(cd %s/wafers/shards && find . -type f | sort | head -4); do test -s "
+          "%s/wafers/shards/$f; done",
+          k->hot, k->hot);
+    json_t *o = kit_call(k, "GET", "/v1/moves", NULL, NULL);
+    const char *code = json_string_value(
+        json_object_get(json_array_get(json_object_get(o, "set_aside"), 0), "code"));
+    assert_string_equal(code, "MISSING");
+    json_decref(o);
+}
+
+static void a_tier_that_is_away(void **state) {
+    struct kit *k = *state;
+    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    snprintf(k->extra, sizeof k->extra, "mover { backoff = 50ms }");
+    shell("mv %s %s.away", k->hot, k->hot);
+    kit_write_conf(k);
+    shell("sed -i 's|%s\"|%s/below\"|' %s", k->hot, k->hot, k->conf);
+    k->pid = kit_spawn(k, k->log, NULL);
+    kit_wait_status(k, "degraded", 5000);
+    json_decref(kit_report(k, kit_register(k, "wafers"), 0, 0, SHARDS, "cold", size));
+    kit_until(k, "/v1/stats", "tiers.1.shards", 0, 5000);
+    shell("mv %s.away %s", k->hot, k->hot);
+    kit_wait_status(k, "ok", 30000);
+    kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 20000);
+}
+
+static void wrong_requests_are_answered(void **state) {
+    struct kit *k = *state;
+    kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    kit_start(k);
+    static const struct {
+        const char *method, *path, *body;
+        int status;
+        const char *code;
+    } bad[] = {
+        {"GET", "/", NULL, 404, "MISSING"},
+        {"GET", "/v1/statsx", NULL, 404, "MISSING"},
+        {"PUT", "/v1/stats", "x", 405, "INVAL"},
+        {"DELETE", "/v1/jobs/", NULL, 404, "MISSING"},
+        {"DELETE", "/v1/jobs/j1-00", NULL, 404, "MISSING"},
+        {"POST", "/v1/jobs", "", 400, "INVAL"},
+        {"POST", "/v1/jobs", "[]", 400, "INVAL"},
+        {"POST", "/v1/jobs", "{", 400, "INVAL"},
+        {"POST", "/v1/jobs", "{\"name\":\"a\",\"name\":\"b\"}", 400, "INVAL"},
+        {"POST", "/v1/jobs", "{\"name\":\"a\",\"dataset\":\"wafers\",\"tiers\":[]}", 400, "INVAL"},
+        {"POST", "/v1/jobs", "{\"name\":\"a\",\"dataset\":\"wafers\",\"tiers\":[1]}", 400, "INVAL"},
+        {"POST", "/v1/jobs", "{\"name\":\"a\",\"dataset\":\"../x\",\"tiers\":[\"cold\"]}", 400,
+         "INVAL"},
+        {"POST", "/v1/jobs", "{\"name\":\"a\",\"dataset\":\"nothing\",\"tiers\":[\"cold\"]}", 404,
+         "MISSING"},
+        {"POST", "/v1/jobs",
+         "{\"name\":\"a\",\"dataset\":\"wafers\",\"generation\":9,\"tiers\":[\"cold\"]}", 404,
+         "MISSING"},
+        {"POST", "/v1/jobs",
+         "{\"name\":\"a\",\"dataset\":\"wafers\",\"generation\":-1,\"tiers\":[\"cold\"]}", 400,
+         "INVAL"},
+        {"POST", "/v1/jobs",
+         "{\"name\":\"a\",\"dataset\":\"wafers\",\"tiers\":[\"cold\"],\"plan\":{\"version\":-1}}",
+         400, "INVAL"},
+        {"POST", "/v1/datasets", "{}", 400, "INVAL"},
+        {"POST", "/v1/datasets", "{\"name\":\"nothing\"}", 404, "MISSING"},
+        {"POST", "/v1/jobs/j0/progress", "{\"epoch\":0,\"step\":0}", 404, "MISSING"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        int status;
+        json_t *o = kit_call(k, bad[i].method, bad[i].path, bad[i].body, &status);
+        const char *code = json_string_value(json_object_get(o, "code"));
+        if (status != bad[i].status || !code || strcmp(code, bad[i].code) != 0)
+            fail_msg("%s %s %s: %d %s", bad[i].method, bad[i].path, bad[i].body ? bad[i].body : "",
+                     status, code ? code : "-");
+        assert_true(json_string_length(json_object_get(o, "error")) > 0);
+        json_decref(o);
+    }
+    char path[96];
+    snprintf(path, sizeof path, "/v1/jobs/%s/progress", kit_register(k, "wafers"));
+    static const char *const reports[] = {
+        "{\"step\":0}",
+        "{\"epoch\":0,\"step\":0,\"reads\":{}}",
+        "{\"epoch\":0,\"step\":0,\"reads\":[[8,\"cold\",1,1]]}",
+        "{\"epoch\":0,\"step\":0,\"reads\":[[-1,\"cold\",1,1]]}",
+        "{\"epoch\":0,\"step\":0,\"reads\":[[0,\"cold\",-1,1]]}",
+        "{\"epoch\":0,\"step\":0,\"reads\":[[0,\"attic\",1,1]]}",
+        "{\"epoch\":0,\"step\":0,\"reads\":[[0,\"cold\",1,1,1]]}",
+        "{\"epoch\":0,\"step\":0,\"reads\":[[0,\"cold\",1,1],[0,\"cold\",1]]}",
+        "{\"epoch\":0,\"step\":0,\"next\":[8]}",
+        "{\"epoch\":0,\"step\":0,\"next\":[\"a\"]}",
+    };
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        int status;
+        json_decref(kit_call(k, "POST", path, reports[i], &status));
+        assert_int_equal(status, 400);
+    }
+    json_t *o = kit_call(k, "GET", "/v1/stats", NULL, NULL);
+    assert_int_equal(kit_int(o, "reads.total"), 0); /* nothing was half counted */
+    json_decref(o);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+}
+
+static void hostile_clients_are_bounded(void **state) {
+    struct kit *k = *state;
+    kit_pack(k, "wafers", 2, SAMPLES, 1, 1, 0);
+    kit_start(k);
+    static char answer[65536];
+    /* announced as a gigabyte: refused before it is read */
+    const char *huge = "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n{";
+    kit_raw(k, huge, strlen(huge), answer, sizeof answer, 3000);
+    assert_non_null(strstr(answer, "413"));
+    /* chunks without end */
+    size_t len = 3 << 20;
+    char *chunks = malloc(len);
+    assert_non_null(chunks);
+    size_t at = (size_t)sprintf(
+        chunks, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (at + 5000 < len) {
+        at += (size_t)sprintf(chunks + at, "1000\r\n");
+        memset(chunks + at, 'a', 4096);
+        at += 4096;
+        at += (size_t)sprintf(chunks + at, "\r\n");
+    }
+    kit_raw(k, chunks, at, answer, sizeof answer, 3000);
+    free(chunks);
+    const char *const junk[] = {"\r\n\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+                                "\x16\x03\x01\x02",
+                                "GET /v1/stats HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n"};
+    for (size_t i = 0; i < sizeof junk / sizeof junk[0]; i++)
+        kit_raw(k, junk[i], strlen(junk[i]), answer, sizeof answer, 300);
+    /* 200 connections that say nothing: others are served when they are gone, at the latest after
+     * their 10 s */
+    int fd[200];
+    for (int i = 0; i < 200; i++)
+        fd[i] = kit_connect(k);
+    kit_sleep(100);
+    for (int i = 0; i < 200; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+    kit_wait_status(k, "ok", 12000);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+}
+
+static void rights(void **state) {
+    struct kit *k = *state;
+    if (geteuid() != 0) {
+        print_message("SKIPPED: only root can become somebody else\n");
+        skip();
+    }
+    kit_pack(k, "wafers", 2, SAMPLES, 1, 1, 0);
+    snprintf(k->extra, sizeof k->extra, "control_mode = \"0666\" control_group = \"daemon\"");
+    kit_start(k);
+    shell("chmod 755 %s", k->root);
+    struct stat st;
+    assert_int_equal(stat(k->sock, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0666);
+    assert_int_equal(st.st_gid, 1);
+    int status;
+    assert_int_equal(setegid(65534), 0);
+    assert_int_equal(seteuid(65534), 0);
+    json_decref(kit_call(k, "GET", "/v1/stats", NULL, NULL));
+    json_decref(kit_call(k, "POST", "/v1/datasets", "{\"name\":\"wafers\"}", &status));
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(status, 403);
+    assert_int_equal(setegid(1), 0); /* a member of the group */
+    assert_int_equal(seteuid(65534), 0);
+    json_decref(kit_call(k, "POST", "/v1/datasets", "{\"name\":\"wafers\"}", &status));
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(setegid(0), 0);
+    assert_int_equal(status, 200);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+}
+
+static void a_live_socket_is_refused(void **state) {
+    struct kit *k = *state;
+    kit_start(k);
+    char log[96];
+    snprintf(log, sizeof log, "%s/log2", k->root);
+    assert_int_equal(kit_wait_exit(kit_spawn(k, log, NULL), 5000), 1);
+    assert_true(kit_log_has(log, "another daemon listens there"));
+    kit_wait_status(k, "ok", 1000);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+    shell("echo precious > %s", k->sock);
+    assert_int_equal(kit_wait_exit(kit_spawn(k, log, NULL), 5000), 1);
+    assert_true(kit_log_has(log, "a file that is no socket"));
+    assert_true(kit_log_has(k->sock, "precious"));
+}
+
+static void jobs_expire(void **state) {
+    struct kit *k = *state;
+    kit_pack(k, "wafers", 2, SAMPLES, 1, 1, 0);
+    snprintf(k->extra, sizeof k->extra, "job_expiry = 300ms");
+    kit_start(k);
+    kit_register(k, "wafers");
+    kit_until(k, "/v1/stats", "jobs_expired", 1, 5000);
+    json_t *o = kit_call(k, "GET", "/v1/stats", NULL, NULL);
+    assert_int_equal(kit_int(o, "jobs"), 0);
+    json_decref(o);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_damaged_cold_copy_is_never_promoted),
+        T(a_damaged_warm_copy_is_replaced),
+        T(a_drop_needs_the_cold_copy),
+        T(a_tier_that_is_away),
+        T(wrong_requests_are_answered),
+        T(hostile_clients_are_bounded),
+        T(rights),
+        T(a_live_socket_is_refused),
+        T(jobs_expire),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

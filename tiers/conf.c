@@ -1,0 +1,48 @@
+/*
+ * loader.conf, and what of a wafertierd.conf a client needs: the tiers and the daemon's socket.
+ * Options that only the daemon knows are passed over, so one file serves both. Failures name file
+ * and line (core/conf.h); a file without a tier is one.
+ */
+#include "tiers/conf.h"
+
+static const struct wt_conf_opt opts[] = {
+    {.name = "control",
+     .type = WT_CONF_TEXT,
+     .offset = offsetof(struct wt_client_conf, control),
+     .size = sizeof((struct wt_client_conf *)0)->control,
+     .def = "",
+     .help = "the daemon's socket, unix:PATH; empty: there is no daemon"},
+    WT_TIER_CONF_ROWS(false),
+};
+
+static const struct wt_conf_section sections[] = {
+    {.name = "tier",
+     .array = offsetof(struct wt_client_conf, tier),
+     .count = offsetof(struct wt_client_conf, n_tiers),
+     .element = sizeof(struct wt_tier_opts),
+     .max = WT_TIERS_MAX,
+     .title = offsetof(struct wt_tier_opts, name),
+     .help = "a storage tier; the first is the cold one, which holds everything"},
+};
+
+const struct wt_conf_table wt_client_conf_table = {
+    .what = "loader.conf",
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof opts[0],
+    .sections = sections,
+    .n_sections = sizeof sections / sizeof sections[0],
+    .ignore_unknown = true,
+};
+
+int wt_client_conf_load(const char *path, struct wt_client_conf *conf, struct wt_err *err) {
+    struct wt_client_conf read;
+    int rc = wt_conf_load(&wt_client_conf_table, path, &read, err);
+    if (rc < 0)
+        return rc;
+    if (read.n_tiers == 0)
+        return wt_err_set(err, WT_EINVAL,
+                          "%s: no tier is configured; add tier \"cold\" { url = \"file:///PATH\" }",
+                          path);
+    *conf = read;
+    return 0;
+}

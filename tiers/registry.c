@@ -1,0 +1,11 @@
+/* The backends that are built in: one explicit table. A new backend adds its line to both. */
+#include "tiers/backend.h"
+#include "tiers/file/file.h"
+#include "tiers/rados/rados.h"
+
+const struct wt_backend *const wt_backends[] = {&wt_backend_file, &wt_backend_rados, NULL};
+
+const char *const *wt_tier_schemes(void) {
+    static const char *const schemes[] = {"file", "rados", NULL};
+    return schemes;
+}

@@ -1,0 +1,216 @@
+/* Shards, index and manifest into a tier; see publish.h. */
+#include "tools/publish.h"
+
+#include "core/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace, struct wt_err *err) {
+    *p = (struct wt_publish){.target = target, .replace = replace, .generation = 1};
+    struct wt_err why = {0};
+    struct wt_manifest m = {0};
+    int rc = wt_dataset_name_check(name, err);
+    if (rc < 0)
+        return rc;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    rc = wt_target_manifest(target, name, &m, &why);
+    if (rc == WT_EMISSING)
+        return 0;
+    if (rc < 0) {
+        if (err)
+            *err = why;
+        return rc;
+    }
+    p->generation = m.generation + 1;
+    wt_manifest_free(&m);
+    if (!replace)
+        return wt_err_set(err, WT_EEXISTS, "data set '%s' exists in %s; choose another --dataset, or --replace it", name,
+                          wt_tier_url(target->tier));
+    return 0;
+}
+
+static int note_name(struct wt_bytes *list, const char *name, struct wt_err *err) {
+    return wt_bytes_add(list, name, strlen(name) + 1) < 0 ? wt_err_set(err, WT_ENOMEM, "no memory for object names") : 0;
+}
+
+/* Is the object there, of this size? Its name carries its content hash. */
+static int check_size(struct wt_publish *p, const char *name, uint64_t size, struct wt_err *err) {
+    uint64_t have = 0;
+    int rc = wt_sync_stat(p->target->sync, p->target->tier, name, &have, err);
+    if (rc == 0 && have != size)
+        rc = wt_err_set(err, WT_ECORRUPT, "%s: is there with %" PRIu64 " bytes instead of %" PRIu64 "; remove it", name, have, size);
+    return rc;
+}
+
+/* An immutable object: put, or found as it has to be. */
+static int put_once(struct wt_publish *p, const char *name, const void *data, size_t len, struct wt_err *err) {
+    struct wt_err why = {0};
+    /* Noted before it is put: should the put fail half-way, undo tries to remove it. */
+    size_t before = p->put.len;
+    int rc = note_name(&p->put, name, err);
+    if (rc < 0)
+        return rc;
+    rc = wt_sync_write(p->target->sync, p->target->tier, name, data, len, 0, &why);
+    if (rc == 0)
+        return 0;
+    if (rc == WT_EEXISTS) {
+        p->put.len = before;
+        rc = check_size(p, name, len, err);
+        if (rc == 0)
+            rc = note_name(&p->kept, name, err);
+        p->reused += rc == 0;
+        return rc;
+    }
+    if (err)
+        *err = why;
+    return rc;
+}
+
+int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_shard_out *shard, struct wt_err *err) {
+    struct wt_shard_rec rec = {.hash = shard->hash,
+                               .size = shard->size,
+                               .tar_size = shard->tar_size,
+                               .index_off = shard->index_off,
+                               .first = p->samples,
+                               .samples = shard->samples,
+                               .codec = codec};
+    char name[WT_OBJECT_NAME];
+    uint8_t encoded[WT_IDX_RECORD];
+    wt_shard_name(p->name, p->shards, &rec, name);
+    int rc = put_once(p, name, shard->data, shard->size, err);
+    if (rc < 0)
+        return rc;
+    wt_shard_rec_encode(&rec, encoded);
+    if (wt_bytes_add(&p->idx, encoded, sizeof encoded) < 0)
+        return wt_err_set(err, WT_ENOMEM, "no memory for the shard index");
+    p->shards++;
+    p->samples += shard->samples;
+    p->stored_bytes += shard->size;
+    p->tar_bytes += shard->tar_size;
+    p->pixel_bytes += shard->pixel_bytes;
+    return 0;
+}
+
+static int put_parts(struct wt_publish *p, struct wt_manifest *m, struct wt_err *err) {
+    m->n_parts = (uint32_t)((p->shards + WT_IDX_PART - 1) / WT_IDX_PART);
+    m->part = wt_calloc(m->n_parts, sizeof *m->part);
+    if (!m->part)
+        return wt_err_set(err, WT_ENOMEM, "no memory for the shard index");
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < m->n_parts; i++) {
+        uint64_t first = (uint64_t)i * WT_IDX_PART;
+        uint64_t n = p->shards - first < WT_IDX_PART ? p->shards - first : WT_IDX_PART;
+        const uint8_t *data = p->idx.data + first * WT_IDX_RECORD;
+        char name[WT_OBJECT_NAME];
+        m->part[i] = (struct wt_idx_part){.hash = wt_hash(data, n * WT_IDX_RECORD), .records = (uint32_t)n};
+        wt_idx_name(p->name, m->part[i].hash, name);
+        rc = put_once(p, name, data, n * WT_IDX_RECORD, err);
+    }
+    return rc;
+}
+
+/* What another run had put may have been taken back by it since. */
+static int check_kept(struct wt_publish *p, struct wt_err *err) {
+    int rc = 0;
+    for (size_t at = 0; rc == 0 && at < p->kept.len; at += strlen((char *)p->kept.data + at) + 1) {
+        uint64_t size;
+        rc = wt_sync_stat(p->target->sync, p->target->tier, (char *)p->kept.data + at, &size, err);
+    }
+    if (rc < 0)
+        wt_err_wrap(err, "another pack of this data set took back a shard; run it again");
+    return rc;
+}
+
+/* Nobody may have published in the meantime. */
+static int check_generation(struct wt_publish *p, struct wt_err *err) {
+    struct wt_manifest now = {0};
+    struct wt_err why = {0};
+    int rc = wt_target_manifest(p->target, p->name, &now, &why);
+    uint64_t found = rc == 0 ? now.generation : 0;
+    wt_manifest_free(&now);
+    if (rc < 0 && rc != WT_EMISSING) {
+        if (err)
+            *err = why;
+        return rc;
+    }
+    if (found + 1 != p->generation)
+        return wt_err_set(err, WT_EEXISTS, "data set '%s' was written by another run in the meantime (generation %" PRIu64 ")",
+                          p->name, found);
+    return 0;
+}
+
+/* A put that failed may have been seen through nevertheless (a deadline at the wrong moment). */
+static bool is_published(struct wt_publish *p, const char *text, size_t len) {
+    char name[WT_OBJECT_NAME];
+    uint8_t *data = NULL;
+    size_t got = 0;
+    wt_manifest_name(p->name, name);
+    int rc = wt_sync_read(p->target->sync, p->target->tier, name, WT_MANIFEST_MAX, &data, &got, NULL);
+    bool same = rc == 0 && got == len && memcmp(data, text, len) == 0;
+    free(data);
+    return same;
+}
+
+static int put_manifest(struct wt_publish *p, const struct wt_manifest *m, struct wt_err *err) {
+    char name[WT_OBJECT_NAME];
+    char *text = wt_manifest_format(m);
+    if (!text)
+        return wt_err_set(err, WT_ENOMEM, "no memory for the manifest");
+    /* What readers would refuse is not published. */
+    struct wt_manifest check = {0};
+    size_t len = strlen(text);
+    int rc = wt_manifest_parse(text, len, &check, err);
+    wt_manifest_free(&check);
+    if (rc < 0) {
+        free(text);
+        return rc;
+    }
+    wt_manifest_name(p->name, name);
+    unsigned flags = p->generation > 1 ? WT_PUT_REPLACE : 0;
+    struct wt_err why = {0};
+    rc = wt_sync_write(p->target->sync, p->target->tier, name, text, len, flags, &why);
+    if (rc < 0 && is_published(p, text, len))
+        rc = 0;
+    if (rc < 0 && err)
+        *err = why;
+    free(text);
+    return rc;
+}
+
+int wt_publish_commit(struct wt_publish *p, struct wt_manifest *m, struct wt_err *err) {
+    snprintf(m->name, sizeof m->name, "%s", p->name);
+    m->generation = p->generation;
+    m->created = (uint64_t)time(NULL);
+    m->shards = p->shards;
+    m->samples = p->samples;
+    m->stored_bytes = p->stored_bytes;
+    m->tar_bytes = p->tar_bytes;
+    m->pixel_bytes = p->pixel_bytes;
+    int rc = p->shards == 0 ? wt_err_set(err, WT_EMISSING, "no sample is left to pack") : put_parts(p, m, err);
+    if (rc == 0)
+        rc = check_kept(p, err);
+    if (rc == 0)
+        rc = check_generation(p, err);
+    return rc == 0 ? put_manifest(p, m, err) : rc;
+}
+
+uint64_t wt_publish_undo(struct wt_publish *p, uint64_t *removed) {
+    uint64_t failed = 0;
+    *removed = 0;
+    for (size_t at = 0; at < p->put.len; at += strlen((char *)p->put.data + at) + 1) {
+        int rc = wt_sync_remove(p->target->sync, p->target->tier, (char *)p->put.data + at, NULL);
+        *removed += rc == 0;
+        failed += rc < 0 && rc != WT_EMISSING;
+    }
+    p->put.len = 0;
+    return failed;
+}
+
+void wt_publish_end(struct wt_publish *p) {
+    wt_bytes_free(&p->idx);
+    wt_bytes_free(&p->put);
+    wt_bytes_free(&p->kept);
+}

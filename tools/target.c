@@ -1,0 +1,194 @@
+/* Opening a tier and reading data sets from it; see target.h. */
+#include "tools/target.h"
+
+#include "core/mem.h"
+#include "tiers/conf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const installed[] = {"/etc/wafertier/wafertierd.conf", "/etc/wafertier/loader.conf"};
+
+/* "/srv/cold" and "cold" are meant as files; everything else has a scheme. */
+static int url_of(const char *text, char *out, size_t size, struct wt_err *err) {
+    char path[512];
+    if (strstr(text, "://"))
+        return (size_t)snprintf(out, size, "%s", text) < size ? 0 : wt_err_set(err, WT_EINVAL, "%s: is too long", text);
+    if (text[0] == '/')
+        snprintf(path, sizeof path, "%s", "");
+    else if (!getcwd(path, sizeof path))
+        return wt_err_sys(err, errno, "the working folder cannot be named");
+    int n = snprintf(out, size, "file://%s%s", path, path[0] ? "/" : "");
+    for (const char *p = text; *p && n >= 0 && (size_t)n < size; p++)
+        n += snprintf(out + n, size - (size_t)n, *p == '%' || *p == '?' || *p == '#' || *p == ' ' ? "%%%02X" : "%c",
+                      (unsigned char)*p);
+    return n >= 0 && (size_t)n < size ? 0 : wt_err_set(err, WT_EINVAL, "%s: is too long", text);
+}
+
+static const char *find_config(const char *given) {
+    if (given)
+        return given;
+    const char *env = getenv("WAFERTIER_CONFIG");
+    if (env && env[0])
+        return env;
+    for (size_t i = 0; i < sizeof installed / sizeof installed[0]; i++)
+        if (access(installed[i], R_OK) == 0)
+            return installed[i];
+    return NULL;
+}
+
+static int from_config(const struct wt_target_opts *opts, struct wt_target *t, struct wt_err *err) {
+    const char *path = find_config(opts->config);
+    if (!path)
+        return wt_err_set(err, WT_EINVAL, "which tier? Give a URL, or --config FILE, or set WAFERTIER_CONFIG");
+    struct wt_client_conf *conf = wt_calloc(1, sizeof *conf);
+    if (!conf)
+        return wt_err_set(err, WT_ENOMEM, "no memory for the configuration");
+    int rc = wt_client_conf_load(path, conf, err);
+    size_t i = 0;
+    if (rc == 0) {
+        while (opts->tier && i < conf->n_tiers && strcmp(conf->tier[i].name, opts->tier) != 0)
+            i++;
+        if (i >= conf->n_tiers)
+            rc = wt_err_set(err, WT_EINVAL, "%s: has no tier '%s'", path, opts->tier ? opts->tier : "");
+    }
+    if (rc == 0) {
+        t->opts = conf->tier[i];
+        snprintf(t->control, sizeof t->control, "%s", conf->control);
+    }
+    free(conf);
+    return rc;
+}
+
+static int open_tier(struct wt_target *t, struct wt_err *err) {
+    int rc = wt_sync_new(NULL, &t->sync, err);
+    if (rc == 0)
+        rc = wt_sync_open(t->sync, &t->opts, &t->tier, err);
+    if (rc < 0)
+        wt_target_close(t);
+    return rc;
+}
+
+int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target, struct wt_err *err) {
+    struct wt_target t = {0};
+    int rc;
+    if (opts->url) {
+        snprintf(t.opts.name, sizeof t.opts.name, "cold");
+        rc = url_of(opts->url, t.opts.url, sizeof t.opts.url, err);
+    } else {
+        rc = from_config(opts, &t, err);
+    }
+    if (rc < 0)
+        return rc;
+    t.opts.read_only |= opts->read_only;
+    rc = open_tier(&t, err);
+    if (rc == 0)
+        *target = t;
+    return rc;
+}
+
+int wt_target_clone(const struct wt_target *from, struct wt_target *target, struct wt_err *err) {
+    struct wt_target t = {.opts = from->opts};
+    int rc = open_tier(&t, err);
+    if (rc == 0)
+        *target = t;
+    return rc;
+}
+
+void wt_target_close(struct wt_target *target) {
+    if (target->sync)
+        wt_sync_free(target->sync);
+    target->sync = NULL;
+    target->tier = NULL;
+}
+
+int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m, struct wt_err *err) {
+    char key[WT_OBJECT_NAME];
+    uint8_t *text = NULL;
+    size_t len = 0;
+    int rc = wt_dataset_name_check(name, err);
+    if (rc < 0)
+        return rc;
+    wt_manifest_name(name, key);
+    rc = wt_sync_read(t->sync, t->tier, key, WT_MANIFEST_MAX, &text, &len, err);
+    if (rc == 0 && (rc = wt_manifest_parse((const char *)text, len, m, err)) < 0)
+        wt_err_wrap(err, "%s", key);
+    free(text);
+    return rc;
+}
+
+/* parts[i] gets the bytes of part i. */
+static int read_parts(struct wt_target *t, const char *name, const struct wt_manifest *m, uint8_t **parts, size_t *lens,
+                      struct wt_err *err) {
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < m->n_parts; i++) {
+        char key[WT_OBJECT_NAME];
+        wt_idx_name(name, m->part[i].hash, key);
+        rc = wt_sync_read(t->sync, t->tier, key, (uint64_t)WT_IDX_PART * WT_IDX_RECORD, &parts[i], &lens[i], err);
+    }
+    return rc;
+}
+
+int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *d, struct wt_err *err) {
+    struct wt_manifest m = {0};
+    int rc = wt_target_manifest(t, name, &m, err);
+    if (rc < 0)
+        return rc;
+    uint32_t n = m.n_parts;
+    uint8_t **parts = wt_calloc(n, sizeof *parts);
+    size_t *lens = wt_calloc(n, sizeof *lens);
+    if (!parts || !lens)
+        rc = wt_err_set(err, WT_ENOMEM, "%s: no memory for its index", name);
+    if (rc == 0)
+        rc = read_parts(t, name, &m, parts, lens, err);
+    if (rc == 0)
+        rc = wt_dataset_build(&m, (const void *const *)parts, lens, d, err);
+    for (uint32_t i = 0; parts && i < n; i++)
+        free(parts[i]);
+    free(parts);
+    free(lens);
+    wt_manifest_free(&m);
+    return rc;
+}
+
+int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t len, uint8_t **data, struct wt_err *err) {
+    uint8_t *buf = malloc(len ? len : 1);
+    if (!buf)
+        return wt_err_set(err, WT_ENOMEM, "%s: no memory for %zu bytes", name, len);
+    struct wt_req req = {.op = WT_OP_GET, .key = name, .off = off, .buf = buf, .len = len};
+    int rc = wt_sync_do(t->sync, t->tier, &req);
+    if (rc < 0 && err)
+        *err = req.err;
+    else if (rc == 0 && req.got != len)
+        rc = wt_err_set(err, WT_ECORRUPT, "%s: is cut: %zu of %zu bytes at %llu are there", name, req.got, len,
+                        (unsigned long long)off);
+    if (rc < 0)
+        free(buf);
+    else
+        *data = buf;
+    return rc;
+}
+
+int wt_target_index(struct wt_target *t, const struct wt_dataset *d, uint64_t shard, struct wt_shard_blob *blob, struct wt_err *err) {
+    struct wt_shard_blob b = {0};
+    wt_dataset_rec(d, shard, &b.rec);
+    wt_shard_name(d->m.name, shard, &b.rec, b.name);
+    b.len = (size_t)(b.rec.size - b.rec.index_off);
+    int rc = wt_target_range(t, b.name, b.rec.index_off, b.len, &b.data, err);
+    if (rc == 0 && (rc = wt_shard_index_parse(b.data, b.len, b.rec.index_off, b.rec.size, b.rec.codec, &b.index, err)) < 0) {
+        wt_err_wrap(err, "%s", b.name);
+        free(b.data);
+    }
+    if (rc == 0)
+        *blob = b;
+    return rc;
+}
+
+void wt_shard_blob_free(struct wt_shard_blob *blob) {
+    wt_shard_index_free(&blob->index);
+    free(blob->data);
+    *blob = (struct wt_shard_blob){0};
+}
