@@ -48,12 +48,14 @@ static void print_wrapped(FILE *out, const char *text, int column, int at) {
     fputc('\n', out);
 }
 
-static void print_arg(FILE *out, const char *name, char letter, const char *value, const char *help) {
+static void print_arg(FILE *out, const char *name, char letter, const char *value,
+                      const char *help) {
     char left[80];
     char dash[5] = "    ";
     if (letter)
         snprintf(dash, sizeof dash, "-%c, ", letter);
-    int n = snprintf(left, sizeof left, "  %s--%s%s%s", dash, name, value ? " " : "", value ? value : "");
+    int n = snprintf(left, sizeof left, "  %s--%s%s%s", dash, name, value ? " " : "",
+                     value ? value : "");
     fprintf(out, "%-*s", HELP_COLUMN, left);
     if (n >= HELP_COLUMN)
         fprintf(out, "\n%*s", HELP_COLUMN, "");
@@ -65,7 +67,8 @@ void wt_args_help(const struct wt_verb *verb, FILE *out) {
     print_wrapped(out, verb->about, 0, 0);
     fprintf(out, "\nOptions:\n");
     for (size_t i = 0; i < verb->n_args; i++)
-        print_arg(out, verb->args[i].name, verb->args[i].letter, verb->args[i].value, verb->args[i].help);
+        print_arg(out, verb->args[i].name, verb->args[i].letter, verb->args[i].value,
+                  verb->args[i].help);
     print_arg(out, "help", 'h', NULL, "print this and exit");
 }
 
@@ -91,7 +94,8 @@ static int take_count(const char *text, uint64_t *value, struct wt_err *err) {
     return 0;
 }
 
-static int take_value(const struct wt_arg *arg, const char *text, void *target, struct wt_err *err) {
+static int take_value(const struct wt_arg *arg, const char *text, void *target,
+                      struct wt_err *err) {
     void *at = (char *)target + arg->offset;
     uint64_t number = 0;
     int rc = 0;
@@ -113,7 +117,8 @@ static int take_value(const struct wt_arg *arg, const char *text, void *target, 
         rc = take_count(text, &number, err);
     }
     if (rc == 0 && arg->max && (number < arg->min || number > arg->max))
-        rc = wt_err_set(err, WT_ERANGE, "'%s' is out of range (%" PRIu64 " to %" PRIu64 ")", text, arg->min, arg->max);
+        rc = wt_err_set(err, WT_ERANGE, "'%s' is out of range (%" PRIu64 " to %" PRIu64 ")", text,
+                        arg->min, arg->max);
     if (rc < 0) {
         wt_err_wrap(err, "--%s", arg->name);
         return rc;
@@ -128,7 +133,8 @@ static void build_tables(const struct wt_verb *verb, char *letters, struct optio
     for (size_t i = 0; i < verb->n_args; i++) {
         const struct wt_arg *a = &verb->args[i];
         bool value = a->type != WT_ARG_FLAG;
-        option[i] = (struct option){a->name, value ? required_argument : no_argument, NULL, FIRST_LONG + (int)i};
+        option[i] = (struct option){a->name, value ? required_argument : no_argument, NULL,
+                                    FIRST_LONG + (int)i};
         if (a->letter)
             *letters++ = a->letter;
         if (a->letter && value)
@@ -162,7 +168,8 @@ static int unknown_option(const struct wt_verb *verb, const char *given) {
     return wt_verb_usage(verb, "unknown option '%s'", word);
 }
 
-int wt_args_parse(const struct wt_verb *verb, int argc, char **argv, void *target, struct wt_operands *operands) {
+int wt_args_parse(const struct wt_verb *verb, int argc, char **argv, void *target,
+                  struct wt_operands *operands) {
     char letters[2 * MAX_ARGS + 4];
     struct option option[MAX_ARGS + 2];
     struct wt_err err = {0};

@@ -1,7 +1,9 @@
 /*
- * `wafertier cat`: one sample out of a data set, as an npy file, as raw bytes, or its metadata as JSON.
+ * `wafertier cat`: one sample out of a data set, as an npy file, as raw bytes, or its metadata as
+ * JSON.
  *
- * The shard is found by reading index after index; then only the sample's own range is read and checked.
+ * The shard is found by reading index after index; then only the sample's own range is read and
+ * checked.
  */
 #include "core/mem.h"
 #include "tools/progress.h"
@@ -22,12 +24,25 @@ struct cat_args {
 
 static const struct wt_arg args[] = {
     WT_TARGET_ARGS(struct cat_args, target, "from"),
-    {.name = "field", .letter = 'f', .type = WT_ARG_TEXT, .offset = offsetof(struct cat_args, field), .value = "NAME",
+    {.name = "field",
+     .letter = 'f',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct cat_args, field),
+     .value = "NAME",
      .help = "the tensor (image)"},
-    {.name = "output", .letter = 'o', .type = WT_ARG_TEXT, .offset = offsetof(struct cat_args, output), .value = "FILE",
+    {.name = "output",
+     .letter = 'o',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct cat_args, output),
+     .value = "FILE",
      .help = "where to write it (standard output)"},
-    {.name = "raw", .type = WT_ARG_FLAG, .offset = offsetof(struct cat_args, raw), .help = "the elements alone, without an npy header"},
-    {.name = "json", .type = WT_ARG_FLAG, .offset = offsetof(struct cat_args, json),
+    {.name = "raw",
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct cat_args, raw),
+     .help = "the elements alone, without an npy header"},
+    {.name = "json",
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct cat_args, json),
      .help = "label, metadata and shapes instead of a tensor"},
 };
 
@@ -41,8 +56,8 @@ static bool find_in(const struct wt_shard_index *x, const char *key, uint32_t *s
     return false;
 }
 
-static int find_sample(struct wt_target *t, const struct wt_dataset *d, const char *key, struct wt_shard_blob *blob, uint32_t *sample,
-                       struct wt_err *err) {
+static int find_sample(struct wt_target *t, const struct wt_dataset *d, const char *key,
+                       struct wt_shard_blob *blob, uint32_t *sample, struct wt_err *err) {
     struct wt_progress progress;
     uint64_t bytes = 0;
     wt_progress_start(&progress, "cat: looking for the key", "shards", d->m.shards, false);
@@ -61,16 +76,21 @@ static int find_sample(struct wt_target *t, const struct wt_dataset *d, const ch
         wt_progress_at(&progress, s + 1, bytes);
     }
     wt_progress_clear(&progress);
-    return wt_err_set(err, WT_EMISSING, "%s: has no sample '%s'; wafertier ls --samples lists all", d->m.name, key);
+    return wt_err_set(err, WT_EMISSING, "%s: has no sample '%s'; wafertier ls --samples lists all",
+                      d->m.name, key);
 }
 
 /* The tar bytes of a span in memory of their own. */
-static int decode(const struct wt_shard_index *x, const struct wt_span *span, const uint8_t *stored, uint8_t **tar, struct wt_err *err) {
+static int decode(const struct wt_shard_index *x, const struct wt_span *span, const uint8_t *stored,
+                  uint8_t **tar, struct wt_err *err) {
     struct wt_decoder *decoder = wt_decoder_new();
     uint8_t *out = malloc(span->tar_len ? span->tar_len : 1);
-    int rc = decoder && out ? 0 : wt_err_set(err, WT_ENOMEM, "no memory for %" PRIu64 " bytes", span->tar_len);
+    int rc = decoder && out
+                 ? 0
+                 : wt_err_set(err, WT_ENOMEM, "no memory for %" PRIu64 " bytes", span->tar_len);
     for (uint32_t f = span->frame_first; rc == 0 && f < span->frame_first + span->n_frames; f++)
-        rc = wt_shard_decode_frame(decoder, x, f, stored + (x->frame[f].off - span->off), out + (x->frame[f].tar_off - span->tar_off), err);
+        rc = wt_shard_decode_frame(decoder, x, f, stored + (x->frame[f].off - span->off),
+                                   out + (x->frame[f].tar_off - span->tar_off), err);
     wt_decoder_free(decoder);
     if (rc < 0)
         free(out);
@@ -80,8 +100,8 @@ static int decode(const struct wt_shard_index *x, const struct wt_span *span, co
 }
 
 /* The tensor's bytes, checked, in *data (free()). */
-static int read_tensor(struct wt_target *t, const struct wt_shard_blob *b, uint32_t sample, uint32_t field, uint8_t **data,
-                       struct wt_err *err) {
+static int read_tensor(struct wt_target *t, const struct wt_shard_blob *b, uint32_t sample,
+                       uint32_t field, uint8_t **data, struct wt_err *err) {
     const struct wt_shard_index *x = &b->index;
     const struct wt_field_ref *ref = wt_shard_ref(x, sample, field);
     struct wt_span span = wt_shard_span(x, sample, 1);
@@ -105,13 +125,15 @@ static int read_tensor(struct wt_target *t, const struct wt_shard_blob *b, uint3
     return rc;
 }
 
-static int write_tensor(struct wt_target *t, const struct cat_args *a, const struct wt_shard_blob *b, uint32_t sample, FILE *out,
+static int write_tensor(struct wt_target *t, const struct cat_args *a,
+                        const struct wt_shard_blob *b, uint32_t sample, FILE *out,
                         struct wt_err *err) {
     const struct wt_shard_index *x = &b->index;
     const char *name = a->field && strcmp(a->field, "image") != 0 ? a->field : "";
     int field = wt_shard_field(x, name);
     if (field < 0 || wt_shard_ref(x, sample, (uint32_t)field)->shape_id >= x->n_shapes)
-        return wt_err_set(err, WT_EMISSING, "%s: has no field '%s'", wt_shard_key(x, sample), a->field ? a->field : "image");
+        return wt_err_set(err, WT_EMISSING, "%s: has no field '%s'", wt_shard_key(x, sample),
+                          a->field ? a->field : "image");
     const struct wt_field_ref *ref = wt_shard_ref(x, sample, (uint32_t)field);
     uint8_t *data;
     char head[WT_NPY_WRITE_MAX];
@@ -119,8 +141,10 @@ static int write_tensor(struct wt_target *t, const struct cat_args *a, const str
     if (rc < 0)
         return rc;
     size_t n = a->raw ? 0 : wt_npy_write(&x->shape[ref->shape_id], head);
-    if (fwrite(head, 1, n, out) != n || fwrite(data, 1, (size_t)ref->len, out) != ref->len || fflush(out) != 0)
-        rc = wt_err_sys(err, errno, "%s: cannot be written", a->output ? a->output : "standard output");
+    if (fwrite(head, 1, n, out) != n || fwrite(data, 1, (size_t)ref->len, out) != ref->len ||
+        fflush(out) != 0)
+        rc = wt_err_sys(err, errno, "%s: cannot be written",
+                        a->output ? a->output : "standard output");
     free(data);
     return rc;
 }
@@ -142,13 +166,15 @@ static json_t *json_fields(const struct wt_shard_index *x, uint32_t i) {
         const struct wt_field_ref *ref = wt_shard_ref(x, i, f);
         char shape[128];
         if (ref->shape_id < x->n_shapes)
-            json_object_set_new(fields, x->field[f][0] ? x->field[f] : "image",
-                                json_string(wt_shape_format(&x->shape[ref->shape_id], shape, sizeof shape)));
+            json_object_set_new(
+                fields, x->field[f][0] ? x->field[f] : "image",
+                json_string(wt_shape_format(&x->shape[ref->shape_id], shape, sizeof shape)));
     }
     return fields;
 }
 
-static int write_json(const struct wt_manifest *m, const struct wt_shard_blob *b, uint32_t i, FILE *out, struct wt_err *err) {
+static int write_json(const struct wt_manifest *m, const struct wt_shard_blob *b, uint32_t i,
+                      FILE *out, struct wt_err *err) {
     const struct wt_shard_index *x = &b->index;
     json_t *root = json_object();
     json_object_set_new(root, "key", json_string(wt_shard_key(x, i)));
@@ -168,8 +194,8 @@ static int write_json(const struct wt_manifest *m, const struct wt_shard_blob *b
     return 0;
 }
 
-static int write_out(struct wt_target *t, const struct cat_args *a, const struct wt_manifest *m, const struct wt_shard_blob *b,
-                     uint32_t sample, struct wt_err *err) {
+static int write_out(struct wt_target *t, const struct cat_args *a, const struct wt_manifest *m,
+                     const struct wt_shard_blob *b, uint32_t sample, struct wt_err *err) {
     FILE *out = a->output ? fopen(a->output, "wbe") : stdout;
     if (!out)
         return wt_err_sys(err, errno, "%s: cannot be written", a->output);
@@ -206,14 +232,16 @@ static int run(const struct wt_verb *verb, int argc, char **argv) {
         return code;
     if (operands.n != 2)
         return wt_verb_usage(verb, "give a data set and a key");
-    return cat(&a, operands.arg[0], operands.arg[1], &err) < 0 ? wt_verb_fail(verb, &err) : WT_EXIT_OK;
+    return cat(&a, operands.arg[0], operands.arg[1], &err) < 0 ? wt_verb_fail(verb, &err)
+                                                               : WT_EXIT_OK;
 }
 
 const struct wt_verb wt_verb_cat = {
     .name = "cat",
     .summary = "write one sample as npy, raw bytes or JSON",
     .operands = "DATASET KEY",
-    .about = "Finds the sample <lot>/<wafer>/<sample> and writes one of its tensors as an npy file, checked against its sum.",
+    .about = "Finds the sample <lot>/<wafer>/<sample> and writes one of its tensors as an npy "
+             "file, checked against its sum.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],
     .run = run,

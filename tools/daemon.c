@@ -10,7 +10,8 @@
 
 enum { TIMEOUT_MS = 10000 };
 
-static int call(const char *control, const char *method, const char *path, const char *body, char **reply, struct wt_err *err) {
+static int call(const char *control, const char *method, const char *path, const char *body,
+                char **reply, struct wt_err *err) {
     struct wt_http *http;
     long status = 0;
     size_t len;
@@ -23,7 +24,8 @@ static int call(const char *control, const char *method, const char *path, const
         return rc;
     json_t *root = json_loads(*reply, 0, NULL);
     const char *text = json_string_value(json_object_get(root, "error"));
-    wt_err_set(err, WT_EINVAL, "the daemon answered %ld%s%s", status, text ? ": " : "", text ? text : "");
+    wt_err_set(err, WT_EINVAL, "the daemon answered %ld%s%s", status, text ? ": " : "",
+               text ? text : "");
     json_decref(root);
     free(*reply);
     return WT_EINVAL;
@@ -37,7 +39,8 @@ void wt_daemon_announce(const struct wt_verb *verb, const char *control, const c
         return;
     snprintf(body, sizeof body, "{\"name\":\"%s\"}", dataset); /* such names need no escapes */
     if (call(control, "POST", "/v1/datasets", body, &reply, &err) < 0)
-        fprintf(stderr, "wafertier %s: note: the daemon does not know of '%s' yet: %s\n", verb->name, dataset, err.text);
+        fprintf(stderr, "wafertier %s: note: the daemon does not know of '%s' yet: %s\n",
+                verb->name, dataset, err.text);
     else
         free(reply);
 }

@@ -1,7 +1,7 @@
 /* `wafertier gen`: a synthetic data set; the pictures are in gen/. */
+#include "tools/gen/gen.h"
 #include "core/bytes.h"
 #include "tools/daemon.h"
-#include "tools/gen/gen.h"
 #include "tools/packer.h"
 #include "tools/stop.h"
 #include "tools/summary.h"
@@ -22,38 +22,108 @@ struct gen_args {
 };
 
 static const struct wt_arg args[] = {
-    {.name = "dataset", .letter = 'd', .type = WT_ARG_TEXT, .offset = offsetof(struct gen_args, pack.dataset), .value = "NAME",
+    {.name = "dataset",
+     .letter = 'd',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct gen_args, pack.dataset),
+     .value = "NAME",
      .help = "name of the data set: small letters, digits, '.', '_' and '-'"},
     WT_TARGET_ARGS(struct gen_args, target, "to"),
-    {.name = "kind", .type = WT_ARG_CHOICE, .offset = offsetof(struct gen_args, kind), .value = "map|sem",
-     .help = "map: grids of good and bad dies in nine patterns; sem: textures as an electron microscope shows them, with defects"},
-    {.name = "shape", .type = WT_ARG_TEXT, .offset = offsetof(struct gen_args, shape), .value = "HxW",
+    {.name = "kind",
+     .type = WT_ARG_CHOICE,
+     .offset = offsetof(struct gen_args, kind),
+     .value = "map|sem",
+     .help = "map: grids of good and bad dies in nine patterns; sem: textures as an electron "
+             "microscope shows them, with defects"},
+    {.name = "shape",
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct gen_args, shape),
+     .value = "HxW",
      .help = "height and width of an image (52x52 for map, 512x512 for sem)"},
-    {.name = "dtype", .type = WT_ARG_CHOICE, .offset = offsetof(struct gen_args, dtype), .value = "u8|u16", .help = "element type"},
-    {.name = "samples", .letter = 'n', .type = WT_ARG_COUNT, .offset = offsetof(struct gen_args, samples), .value = "N", .min = 1,
-     .max = 1000000000, .help = "how many (1000)"},
-    {.name = "size", .type = WT_ARG_SIZE, .offset = offsetof(struct gen_args, size), .value = "SIZE", .min = 1,
-     .max = UINT64_C(1) << 50, .help = "as many as have this many bytes of pixels"},
-    {.name = "seed", .type = WT_ARG_COUNT, .offset = offsetof(struct gen_args, seed), .value = "N",
+    {.name = "dtype",
+     .type = WT_ARG_CHOICE,
+     .offset = offsetof(struct gen_args, dtype),
+     .value = "u8|u16",
+     .help = "element type"},
+    {.name = "samples",
+     .letter = 'n',
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct gen_args, samples),
+     .value = "N",
+     .min = 1,
+     .max = 1000000000,
+     .help = "how many (1000)"},
+    {.name = "size",
+     .type = WT_ARG_SIZE,
+     .offset = offsetof(struct gen_args, size),
+     .value = "SIZE",
+     .min = 1,
+     .max = UINT64_C(1) << 50,
+     .help = "as many as have this many bytes of pixels"},
+    {.name = "seed",
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct gen_args, seed),
+     .value = "N",
      .help = "the same seed gives the same bytes (0)"},
-    {.name = "lots", .type = WT_ARG_COUNT, .offset = offsetof(struct gen_args, lots), .value = "N", .min = 1, .max = 10000,
+    {.name = "lots",
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct gen_args, lots),
+     .value = "N",
+     .min = 1,
+     .max = 10000,
      .help = "lots (4)"},
-    {.name = "wafers", .type = WT_ARG_COUNT, .offset = offsetof(struct gen_args, wafers), .value = "N", .min = 1, .max = 100,
+    {.name = "wafers",
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct gen_args, wafers),
+     .value = "N",
+     .min = 1,
+     .max = 100,
      .help = "wafers of a lot (25)"},
-    {.name = "unlabelled", .type = WT_ARG_FLAG, .offset = offsetof(struct gen_args, unlabelled), .help = "leave the labels out"},
-    {.name = "codec", .type = WT_ARG_CHOICE, .offset = offsetof(struct gen_args, pack.codec), .value = "auto|tar|zstd",
+    {.name = "unlabelled",
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct gen_args, unlabelled),
+     .help = "leave the labels out"},
+    {.name = "codec",
+     .type = WT_ARG_CHOICE,
+     .offset = offsetof(struct gen_args, pack.codec),
+     .value = "auto|tar|zstd",
      .help = "plain tar, or tar in zstd frames; auto tries both on a few samples"},
-    {.name = "level", .type = WT_ARG_COUNT, .offset = offsetof(struct gen_args, pack.level), .value = "N", .min = 1, .max = 19,
+    {.name = "level",
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct gen_args, pack.level),
+     .value = "N",
+     .min = 1,
+     .max = 19,
      .help = "zstd level (3)"},
-    {.name = "shard-size", .letter = 's', .type = WT_ARG_SIZE, .offset = offsetof(struct gen_args, pack.shard_size), .value = "SIZE",
-     .min = 1024, .max = UINT64_C(1) << 39, .help = "decoded bytes of a shard at most (a 256th of the data, 256KiB to 64MiB)"},
-    {.name = "sidecars", .type = WT_ARG_CHOICE, .offset = offsetof(struct gen_args, sidecars), .value = "members|index",
+    {.name = "shard-size",
+     .letter = 's',
+     .type = WT_ARG_SIZE,
+     .offset = offsetof(struct gen_args, pack.shard_size),
+     .value = "SIZE",
+     .min = 1024,
+     .max = UINT64_C(1) << 39,
+     .help = "decoded bytes of a shard at most (a 256th of the data, 256KiB to 64MiB)"},
+    {.name = "sidecars",
+     .type = WT_ARG_CHOICE,
+     .offset = offsetof(struct gen_args, sidecars),
+     .value = "members|index",
      .help = "labels and metadata as members of the tar too, or in the shard's index alone"},
-    {.name = "threads", .letter = 'j', .type = WT_ARG_COUNT, .offset = offsetof(struct gen_args, pack.threads), .value = "N", .min = 1,
-     .max = 256, .help = "workers (the processors of this machine)"},
-    {.name = "replace", .type = WT_ARG_FLAG, .offset = offsetof(struct gen_args, pack.replace),
+    {.name = "threads",
+     .letter = 'j',
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct gen_args, pack.threads),
+     .value = "N",
+     .min = 1,
+     .max = 256,
+     .help = "workers (the processors of this machine)"},
+    {.name = "replace",
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct gen_args, pack.replace),
      .help = "an existing data set gets a new generation"},
-    {.name = "quiet", .letter = 'q', .type = WT_ARG_FLAG, .offset = offsetof(struct gen_args, quiet),
+    {.name = "quiet",
+     .letter = 'q',
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct gen_args, quiet),
      .help = "no progress and no summary"},
 };
 
@@ -72,7 +142,8 @@ static bool parse_shape(const char *text, uint32_t *height, uint32_t *width) {
     return true;
 }
 
-static int check_args(const struct wt_verb *verb, const struct gen_args *a, size_t operands, struct wt_gen_opts *o) {
+static int check_args(const struct wt_verb *verb, const struct gen_args *a, size_t operands,
+                      struct wt_gen_opts *o) {
     bool sem = a->kind == WT_GEN_SEM;
     *o = (struct wt_gen_opts){.kind = sem ? WT_GEN_SEM : WT_GEN_MAP,
                               .dtype = a->dtype ? WT_DTYPE_U16 : WT_DTYPE_U8,
@@ -97,7 +168,8 @@ static int check_args(const struct wt_verb *verb, const struct gen_args *a, size
     return -1;
 }
 
-static int generate(const struct wt_verb *verb, struct gen_args *a, const struct wt_gen_opts *o, struct wt_err *err) {
+static int generate(const struct wt_verb *verb, struct gen_args *a, const struct wt_gen_opts *o,
+                    struct wt_err *err) {
     struct wt_stop stop = {.fd = -1};
     struct wt_progress progress = {0};
     struct wt_target target = {0};
@@ -145,8 +217,10 @@ const struct wt_verb wt_verb_gen = {
     .name = "gen",
     .summary = "generate a synthetic data set",
     .operands = "",
-    .about = "Generates wafers: die maps, or images as an electron microscope shows them, with defect classes in a natural imbalance, "
-             "and packs them like `wafertier pack` does. The same seed and options give the same bytes.",
+    .about =
+        "Generates wafers: die maps, or images as an electron microscope shows them, with defect "
+        "classes in a natural imbalance, "
+        "and packs them like `wafertier pack` does. The same seed and options give the same bytes.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],
     .run = run,

@@ -16,10 +16,20 @@ struct ls_args {
 
 static const struct wt_arg args[] = {
     WT_TARGET_ARGS(struct ls_args, target, "from"),
-    {.name = "long", .letter = 'l', .type = WT_ARG_FLAG, .offset = offsetof(struct ls_args, shards), .help = "a line for each shard"},
-    {.name = "samples", .letter = 's', .type = WT_ARG_FLAG, .offset = offsetof(struct ls_args, samples),
+    {.name = "long",
+     .letter = 'l',
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct ls_args, shards),
+     .help = "a line for each shard"},
+    {.name = "samples",
+     .letter = 's',
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct ls_args, samples),
      .help = "a line for each sample: key, label, tensors"},
-    {.name = "json", .type = WT_ARG_FLAG, .offset = offsetof(struct ls_args, json), .help = "the manifest of the data set, as it is"},
+    {.name = "json",
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct ls_args, json),
+     .help = "the manifest of the data set, as it is"},
 };
 
 /* ---- all data sets ---- */
@@ -61,8 +71,8 @@ static void print_dataset(struct wt_target *t, const char *name) {
     if (rc < 0)
         printf("%-24s damaged: %s\n", name, err.text);
     else
-        printf("%-24s %12" PRIu64 " samples %8" PRIu64 " shards %12s  generation %" PRIu64 "\n", name, m.samples, m.shards,
-               wt_size_format(m.stored_bytes, bytes), m.generation);
+        printf("%-24s %12" PRIu64 " samples %8" PRIu64 " shards %12s  generation %" PRIu64 "\n",
+               name, m.samples, m.shards, wt_size_format(m.stored_bytes, bytes), m.generation);
     wt_manifest_free(&m);
 }
 
@@ -88,7 +98,8 @@ static void print_shards(const struct wt_dataset *d) {
         char name[WT_OBJECT_NAME];
         wt_dataset_rec(d, s, &rec);
         wt_shard_name(d->m.name, s, &rec, name);
-        printf("%8" PRIu64 " %6u samples %12" PRIu64 " bytes %12" PRIu64 " decoded  %s\n", s, rec.samples, rec.size, rec.tar_size, name);
+        printf("%8" PRIu64 " %6u samples %12" PRIu64 " bytes %12" PRIu64 " decoded  %s\n", s,
+               rec.samples, rec.size, rec.tar_size, name);
     }
 }
 
@@ -121,7 +132,8 @@ static void print_sample(const struct wt_manifest *m, const struct wt_shard_inde
         char shape[128];
         if (ref->shape_id >= x->n_shapes)
             continue;
-        printf("\t%s%s%s", x->field[f], x->field[f][0] ? ":" : "", wt_shape_format(&x->shape[ref->shape_id], shape, sizeof shape));
+        printf("\t%s%s%s", x->field[f], x->field[f][0] ? ":" : "",
+               wt_shape_format(&x->shape[ref->shape_id], shape, sizeof shape));
     }
     putchar('\n');
 }
@@ -148,7 +160,8 @@ static int print_manifest(const struct wt_manifest *m, struct wt_err *err) {
     return 0;
 }
 
-static int list_one(struct wt_target *t, const struct ls_args *a, const char *name, struct wt_err *err) {
+static int list_one(struct wt_target *t, const struct ls_args *a, const char *name,
+                    struct wt_err *err) {
     struct wt_dataset d = {0};
     int rc = wt_target_dataset(t, name, &d, err);
     if (rc < 0)
@@ -179,7 +192,8 @@ static int run(const struct wt_verb *verb, int argc, char **argv) {
     struct wt_target target;
     int rc = wt_target_open(&a.target, &target, &err);
     if (rc == 0) {
-        rc = operands.n ? list_one(&target, &a, operands.arg[0], &err) : list_datasets(&target, &err);
+        rc = operands.n ? list_one(&target, &a, operands.arg[0], &err)
+                        : list_datasets(&target, &err);
         wt_target_close(&target);
     }
     return rc < 0 ? wt_verb_fail(verb, &err) : WT_EXIT_OK;
@@ -189,7 +203,8 @@ const struct wt_verb wt_verb_ls = {
     .name = "ls",
     .summary = "list data sets, shards or samples",
     .operands = "[DATASET]",
-    .about = "Without a data set: all of the tier, a line each. With one: what it is; its shards with --long, its samples with --samples "
+    .about = "Without a data set: all of the tier, a line each. With one: what it is; its shards "
+             "with --long, its samples with --samples "
              "(key, label or '-' for unlabelled, tensors). Only manifests and indices are read.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],

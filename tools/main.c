@@ -1,4 +1,5 @@
-/* The `wafertier` command: finds the verb and runs it. Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted. */
+/* The `wafertier` command: finds the verb and runs it. Exit codes: 0 done, 1 failed, 2 wrong
+ * command line, 130 interrupted. */
 #include "core/conf.h"
 #include "tools/verb.h"
 
@@ -26,7 +27,8 @@ static void print_overview(FILE *out) {
     for (size_t i = 0; i < n; i++)
         fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     fprintf(out, "  %-10s %s\n", "help", "print this, or the help of a verb: wafertier help pack");
-    fprintf(out, "\nwafertier --version prints the version. wafertier VERB --help tells all about a verb.\n");
+    fprintf(out, "\nwafertier --version prints the version. wafertier VERB --help tells all about "
+                 "a verb.\n");
 }
 
 static int unknown_verb(const char *name) {

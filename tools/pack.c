@@ -1,4 +1,5 @@
-/* `wafertier pack`: files into a data set. The work is done by ingest/ (what is read) and packer.h (what is written). */
+/* `wafertier pack`: files into a data set. The work is done by ingest/ (what is read) and packer.h
+ * (what is written). */
 #include "core/bytes.h"
 #include "tools/daemon.h"
 #include "tools/ingest/ingest.h"
@@ -20,40 +21,104 @@ struct pack_args {
 };
 
 static const struct wt_arg args[] = {
-    {.name = "dataset", .letter = 'd', .type = WT_ARG_TEXT, .offset = offsetof(struct pack_args, pack.dataset), .value = "NAME",
+    {.name = "dataset",
+     .letter = 'd',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, pack.dataset),
+     .value = "NAME",
      .help = "name of the data set: small letters, digits, '.', '_' and '-'"},
     WT_TARGET_ARGS(struct pack_args, target, "to"),
-    {.name = "labels", .letter = 'l', .type = WT_ARG_TEXT, .offset = offsetof(struct pack_args, ingest.labels), .value = "FROM",
-     .help = "'folders': the first folder below the input is the class; FILE.csv: a table with the columns file and label, and lot, "
-             "wafer and more if you like; NAME: the labels array of npz files (without it labels, y, label or arr_1)"},
-    {.name = "label-column", .type = WT_ARG_TEXT, .offset = offsetof(struct pack_args, ingest.label_column), .value = "NAME",
+    {.name = "labels",
+     .letter = 'l',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, ingest.labels),
+     .value = "FROM",
+     .help = "'folders': the first folder below the input is the class; FILE.csv: a table with the "
+             "columns file and label, and lot, "
+             "wafer and more if you like; NAME: the labels array of npz files (without it labels, "
+             "y, label or arr_1)"},
+    {.name = "label-column",
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, ingest.label_column),
+     .value = "NAME",
      .help = "the CSV's column of labels (label)"},
-    {.name = "classes", .type = WT_ARG_TEXT, .offset = offsetof(struct pack_args, ingest.classes), .value = "A,B,C",
-     .help = "the classes in order: the first is number 0. Without it whole numbers keep their value and names are sorted"},
-    {.name = "images", .type = WT_ARG_TEXT, .offset = offsetof(struct pack_args, ingest.images), .value = "NAME",
+    {.name = "classes",
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, ingest.classes),
+     .value = "A,B,C",
+     .help = "the classes in order: the first is number 0. Without it whole numbers keep their "
+             "value and names are sorted"},
+    {.name = "images",
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, ingest.images),
+     .value = "NAME",
      .help = "the images array of npz files (without it images, x, data or arr_0)"},
-    {.name = "lot", .type = WT_ARG_TEXT, .offset = offsetof(struct pack_args, ingest.lot), .value = "NAME",
+    {.name = "lot",
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, ingest.lot),
+     .value = "NAME",
      .help = "lot of samples whose lot is not in the CSV (lot0)"},
-    {.name = "wafer", .type = WT_ARG_TEXT, .offset = offsetof(struct pack_args, ingest.wafer), .value = "NAME",
+    {.name = "wafer",
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, ingest.wafer),
+     .value = "NAME",
      .help = "wafer of samples whose wafer is not in the CSV (wafer0)"},
-    {.name = "codec", .type = WT_ARG_CHOICE, .offset = offsetof(struct pack_args, pack.codec), .value = "auto|tar|zstd",
-     .help = "plain tar, or tar in zstd frames; auto tries both on a few samples and takes zstd where it saves a quarter"},
-    {.name = "level", .type = WT_ARG_COUNT, .offset = offsetof(struct pack_args, pack.level), .value = "N", .min = 1, .max = 19,
+    {.name = "codec",
+     .type = WT_ARG_CHOICE,
+     .offset = offsetof(struct pack_args, pack.codec),
+     .value = "auto|tar|zstd",
+     .help = "plain tar, or tar in zstd frames; auto tries both on a few samples and takes zstd "
+             "where it saves a quarter"},
+    {.name = "level",
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct pack_args, pack.level),
+     .value = "N",
+     .min = 1,
+     .max = 19,
      .help = "zstd level (3)"},
-    {.name = "shard-size", .letter = 's', .type = WT_ARG_SIZE, .offset = offsetof(struct pack_args, pack.shard_size), .value = "SIZE",
-     .min = 1024, .max = UINT64_C(1) << 39,
-     .help = "decoded bytes of a shard at most, but one sample at least (a 256th of the data, 256KiB to 64MiB)"},
-    {.name = "sidecars", .type = WT_ARG_CHOICE, .offset = offsetof(struct pack_args, sidecars), .value = "members|index",
-     .help = "members: labels and metadata are members of the tar too, for other programs; index: in the shard's index alone, which is smaller"},
-    {.name = "max-image", .type = WT_ARG_SIZE, .offset = offsetof(struct pack_args, ingest.max_image), .value = "SIZE", .min = 1,
-     .max = UINT64_C(1) << 38, .help = "larger decoded images are refused (4GiB)"},
-    {.name = "threads", .letter = 'j', .type = WT_ARG_COUNT, .offset = offsetof(struct pack_args, pack.threads), .value = "N", .min = 1,
-     .max = 256, .help = "workers that read and compress (the processors of this machine)"},
-    {.name = "replace", .type = WT_ARG_FLAG, .offset = offsetof(struct pack_args, pack.replace),
+    {.name = "shard-size",
+     .letter = 's',
+     .type = WT_ARG_SIZE,
+     .offset = offsetof(struct pack_args, pack.shard_size),
+     .value = "SIZE",
+     .min = 1024,
+     .max = UINT64_C(1) << 39,
+     .help = "decoded bytes of a shard at most, but one sample at least (a 256th of the data, "
+             "256KiB to 64MiB)"},
+    {.name = "sidecars",
+     .type = WT_ARG_CHOICE,
+     .offset = offsetof(struct pack_args, sidecars),
+     .value = "members|index",
+     .help = "members: labels and metadata are members of the tar too, for other programs; index: "
+             "in the shard's index alone, which is smaller"},
+    {.name = "max-image",
+     .type = WT_ARG_SIZE,
+     .offset = offsetof(struct pack_args, ingest.max_image),
+     .value = "SIZE",
+     .min = 1,
+     .max = UINT64_C(1) << 38,
+     .help = "larger decoded images are refused (4GiB)"},
+    {.name = "threads",
+     .letter = 'j',
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct pack_args, pack.threads),
+     .value = "N",
+     .min = 1,
+     .max = 256,
+     .help = "workers that read and compress (the processors of this machine)"},
+    {.name = "replace",
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct pack_args, pack.replace),
      .help = "an existing data set gets a new generation; running jobs stay on theirs"},
-    {.name = "keep-going", .letter = 'k', .type = WT_ARG_FLAG, .offset = offsetof(struct pack_args, ingest.keep_going),
+    {.name = "keep-going",
+     .letter = 'k',
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct pack_args, ingest.keep_going),
      .help = "leave bad files out, name and count them, and exit with 1 at the end"},
-    {.name = "quiet", .letter = 'q', .type = WT_ARG_FLAG, .offset = offsetof(struct pack_args, quiet),
+    {.name = "quiet",
+     .letter = 'q',
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct pack_args, quiet),
      .help = "no progress and no summary"},
 };
 
@@ -85,8 +150,8 @@ static void print_files(const struct wt_ingest_report *r) {
     putchar('\n');
 }
 
-static int pack_to(const struct wt_verb *verb, struct pack_args *a, struct wt_ingest *ingest, struct wt_target *target,
-                   struct wt_progress *progress, struct wt_err *err) {
+static int pack_to(const struct wt_verb *verb, struct pack_args *a, struct wt_ingest *ingest,
+                   struct wt_target *target, struct wt_progress *progress, struct wt_err *err) {
     struct wt_manifest m = {0};
     struct wt_ingest_report report;
     struct wt_source *source = wt_ingest_source(ingest);
@@ -103,7 +168,8 @@ static int pack_to(const struct wt_verb *verb, struct pack_args *a, struct wt_in
     wt_manifest_free(&m);
     if (report.bad == 0)
         return 0;
-    return wt_err_set(err, WT_EFORMAT, "%" PRIu64 " bad files were left out; all else is packed", report.bad);
+    return wt_err_set(err, WT_EFORMAT, "%" PRIu64 " bad files were left out; all else is packed",
+                      report.bad);
 }
 
 static int check_args(const struct wt_verb *verb, const struct pack_args *a, size_t inputs) {
@@ -159,8 +225,10 @@ const struct wt_verb wt_verb_pack = {
     .name = "pack",
     .summary = "pack image files into a data set of shards",
     .operands = "INPUT...",
-    .about = "Packs the .npy, .npz and .png files of the inputs (files, or folders with all that is below them) into a data set. Each "
-             "sample gets a key <lot>/<wafer>/<sample>. Nothing is visible before everything is written; an interrupted pack takes back "
+    .about = "Packs the .npy, .npz and .png files of the inputs (files, or folders with all that "
+             "is below them) into a data set. Each "
+             "sample gets a key <lot>/<wafer>/<sample>. Nothing is visible before everything is "
+             "written; an interrupted pack takes back "
              "what it wrote.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],

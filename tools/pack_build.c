@@ -1,9 +1,10 @@
 /*
  * The workers that build shards; see packer.h.
  *
- * A worker takes the next shard number under `dispatch`, which it keeps while it reads a range that has to be read in order. It waits before it
- * takes one until the shard fits the window of results that are not yet fetched. Results lie in slots by shard number, so they are
- * fetched in order whoever is first. A worker's error is the result of its shard.
+ * A worker takes the next shard number under `dispatch`, which it keeps while it reads a range that
+ * has to be read in order. It waits before it takes one until the shard fits the window of results
+ * that are not yet fetched. Results lie in slots by shard number, so they are fetched in order
+ * whoever is first. A worker's error is the result of its shard.
  */
 #include "core/mem.h"
 #include "tools/packer.h"
@@ -83,7 +84,8 @@ static bool build_one(struct worker *w) {
     bool ordered = b->source->ops->ordered(b->source, first, count);
     if (!ordered)
         pthread_mutex_unlock(&b->dispatch);
-    result.rc = b->source->ops->read(b->source, &w->image, first, count, take_sample, w, &result.err);
+    result.rc =
+        b->source->ops->read(b->source, &w->image, first, count, take_sample, w, &result.err);
     if (ordered)
         pthread_mutex_unlock(&b->dispatch);
     if (result.rc == 0 && wt_shard_writer_samples(w->writer) > 0)
@@ -98,9 +100,11 @@ static void *run_worker(void *arg) {
     return NULL;
 }
 
-static int start_worker(struct wt_builder *b, struct worker *w, const struct wt_shard_opts *shard, struct wt_err *err) {
+static int start_worker(struct wt_builder *b, struct worker *w, const struct wt_shard_opts *shard,
+                        struct wt_err *err) {
     w->builder = b;
-    int rc = wt_tally_init(&w->tally, b->source->n_classes, b->source->label_kind == WT_LABEL_MULTIHOT, err);
+    int rc = wt_tally_init(&w->tally, b->source->n_classes,
+                           b->source->label_kind == WT_LABEL_MULTIHOT, err);
     if (rc == 0)
         rc = wt_shard_writer_new(shard, &w->writer, err);
     if (rc < 0)
@@ -122,12 +126,14 @@ static void init_locks(struct wt_builder *b) {
     pthread_mutex_init(&b->dispatch, NULL);
 }
 
-int wt_builder_start(struct wt_source *source, const struct wt_pack_plan *plan, const struct wt_shard_opts *shard, unsigned threads,
-                     struct wt_builder **out, struct wt_err *err) {
+int wt_builder_start(struct wt_source *source, const struct wt_pack_plan *plan,
+                     const struct wt_shard_opts *shard, unsigned threads, struct wt_builder **out,
+                     struct wt_err *err) {
     struct wt_builder *b = wt_calloc(1, sizeof *b);
     if (!b)
         return wt_err_set(err, WT_ENOMEM, "no memory for workers");
-    *b = (struct wt_builder){.source = source, .plan = plan, .threads = threads, .slots = threads + 2};
+    *b = (struct wt_builder){
+        .source = source, .plan = plan, .threads = threads, .slots = threads + 2};
     init_locks(b);
     b->slot = wt_calloc(b->slots, sizeof *b->slot);
     b->worker = wt_calloc(threads, sizeof *b->worker);
@@ -151,7 +157,8 @@ static void wait_a_bit(struct wt_builder *b) {
     pthread_cond_timedwait(&b->changed, &b->lock, &t);
 }
 
-int wt_builder_next(struct wt_builder *b, bool (*stopped)(void *), void *arg, struct wt_shard_out *out, struct wt_err *err) {
+int wt_builder_next(struct wt_builder *b, bool (*stopped)(void *), void *arg,
+                    struct wt_shard_out *out, struct wt_err *err) {
     if (b->fetched == b->plan->shards)
         return 0;
     struct slot *slot = &b->slot[b->fetched % b->slots];

@@ -21,17 +21,21 @@ static uint64_t default_size(const struct wt_source *source, bool sidecars) {
     return size < SHARD_SIZE_MIN ? SHARD_SIZE_MIN : size > SHARD_SIZE_MAX ? SHARD_SIZE_MAX : size;
 }
 
-int wt_pack_cut(const struct wt_source *source, uint64_t shard_size, bool sidecars, struct wt_pack_plan *plan, struct wt_err *err) {
-    struct wt_pack_plan p = {.shard_size = shard_size ? shard_size : default_size(source, sidecars)};
+int wt_pack_cut(const struct wt_source *source, uint64_t shard_size, bool sidecars,
+                struct wt_pack_plan *plan, struct wt_err *err) {
+    struct wt_pack_plan p = {.shard_size =
+                                 shard_size ? shard_size : default_size(source, sidecars)};
     size_t cap = 0;
     uint64_t in_shard = 0;
     for (uint64_t i = 0; i <= source->samples; i++) {
         uint64_t bytes = i < source->samples ? sample_bytes(source, i, sidecars) : 0;
-        bool begins = i == 0 || i == source->samples || in_shard + bytes > p.shard_size || i - p.first[p.shards - 1] == UINT32_MAX;
+        bool begins = i == 0 || i == source->samples || in_shard + bytes > p.shard_size ||
+                      i - p.first[p.shards - 1] == UINT32_MAX;
         if (begins) {
             if (wt_grow(&p.first, &cap, p.shards + 1, sizeof *p.first) < 0) {
                 free(p.first);
-                return wt_err_set(err, WT_ENOMEM, "no memory to plan %llu samples", (unsigned long long)source->samples);
+                return wt_err_set(err, WT_ENOMEM, "no memory to plan %llu samples",
+                                  (unsigned long long)source->samples);
             }
             p.first[p.shards++] = i;
             in_shard = 0;
@@ -43,11 +47,13 @@ int wt_pack_cut(const struct wt_source *source, uint64_t shard_size, bool sideca
     return 0;
 }
 
-struct wt_shard_opts wt_pack_shard_opts(const struct wt_source *source, const struct wt_pack_opts *opts, enum wt_codec codec) {
-    return (struct wt_shard_opts){.codec = codec,
-                                  .level = (int)opts->level,
-                                  .sidecars = !opts->index_only,
-                                  .n_multihot = source->label_kind == WT_LABEL_MULTIHOT ? source->n_classes : 0};
+struct wt_shard_opts wt_pack_shard_opts(const struct wt_source *source,
+                                        const struct wt_pack_opts *opts, enum wt_codec codec) {
+    return (struct wt_shard_opts){
+        .codec = codec,
+        .level = (int)opts->level,
+        .sidecars = !opts->index_only,
+        .n_multihot = source->label_kind == WT_LABEL_MULTIHOT ? source->n_classes : 0};
 }
 
 struct trial {
@@ -61,7 +67,8 @@ static int add_to_both(void *arg, const struct wt_sample_in *s, struct wt_err *e
 }
 
 /* A few samples from all over the source, or from its start where it has to be read in order. */
-static int read_trial(struct wt_source *source, struct wt_image *image, struct trial *t, struct wt_err *err) {
+static int read_trial(struct wt_source *source, struct wt_image *image, struct trial *t,
+                      struct wt_err *err) {
     uint64_t n = source->samples < TRIAL_SAMPLES ? source->samples : TRIAL_SAMPLES;
     bool ordered = source->ops->ordered(source, 0, source->samples);
     int rc = 0;
@@ -90,7 +97,8 @@ static int finish_trial(struct trial *t, enum wt_codec *codec, struct wt_err *er
     return 0;
 }
 
-int wt_pack_choose(struct wt_source *source, const struct wt_pack_opts *opts, enum wt_codec *codec, struct wt_err *err) {
+int wt_pack_choose(struct wt_source *source, const struct wt_pack_opts *opts, enum wt_codec *codec,
+                   struct wt_err *err) {
     if (opts->codec != WT_PACK_AUTO) {
         *codec = opts->codec == WT_PACK_ZSTD ? WT_CODEC_ZSTD : WT_CODEC_TAR;
         return 0;

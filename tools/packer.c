@@ -29,8 +29,8 @@ static int copy_classes(const struct wt_source *source, struct wt_manifest *m, s
     return 0;
 }
 
-static int put_shards(struct wt_publish *p, struct wt_builder *b, enum wt_codec codec, const struct wt_pack_opts *opts,
-                      struct wt_err *err) {
+static int put_shards(struct wt_publish *p, struct wt_builder *b, enum wt_codec codec,
+                      const struct wt_pack_opts *opts, struct wt_err *err) {
     struct wt_shard_out out;
     int more;
     while ((more = wt_builder_next(b, opts->stopped, opts->stopped_arg, &out, err)) > 0) {
@@ -46,8 +46,9 @@ static int put_shards(struct wt_publish *p, struct wt_builder *b, enum wt_codec 
     return more;
 }
 
-static int build_and_put(struct wt_source *source, const struct wt_pack_plan *plan, enum wt_codec codec, struct wt_publish *p,
-                         const struct wt_pack_opts *opts, struct wt_manifest *m, struct wt_err *err) {
+static int build_and_put(struct wt_source *source, const struct wt_pack_plan *plan,
+                         enum wt_codec codec, struct wt_publish *p, const struct wt_pack_opts *opts,
+                         struct wt_manifest *m, struct wt_err *err) {
     struct wt_shard_opts shard = wt_pack_shard_opts(source, opts, codec);
     struct wt_builder *b;
     int rc = wt_builder_start(source, plan, &shard, choose_threads(opts->threads), &b, err);
@@ -66,13 +67,15 @@ static void undo(struct wt_publish *p, struct wt_err *err) {
     uint64_t removed, left = wt_publish_undo(p, &removed);
     size_t n = strlen(err->text);
     if (left)
-        snprintf(err->text + n, sizeof err->text - n, "; %llu objects could not be removed and stay for gc", (unsigned long long)left);
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; %llu objects could not be removed and stay for gc", (unsigned long long)left);
     else
-        snprintf(err->text + n, sizeof err->text - n, "; nothing was packed (%llu objects removed again)", (unsigned long long)removed);
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; nothing was packed (%llu objects removed again)", (unsigned long long)removed);
 }
 
-int wt_pack_run(struct wt_source *source, struct wt_target *target, const struct wt_pack_opts *opts, struct wt_manifest *m,
-                struct wt_err *err) {
+int wt_pack_run(struct wt_source *source, struct wt_target *target, const struct wt_pack_opts *opts,
+                struct wt_manifest *m, struct wt_err *err) {
     struct wt_publish p;
     struct wt_pack_plan plan = {0};
     struct wt_manifest made = {0};

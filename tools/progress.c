@@ -17,8 +17,10 @@ double wt_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void wt_progress_start(struct wt_progress *p, const char *what, const char *unit, uint64_t total, bool quiet) {
-    *p = (struct wt_progress){.what = what, .unit = unit, .total = total, .out = quiet ? NULL : stderr};
+void wt_progress_start(struct wt_progress *p, const char *what, const char *unit, uint64_t total,
+                       bool quiet) {
+    *p = (struct wt_progress){
+        .what = what, .unit = unit, .total = total, .out = quiet ? NULL : stderr};
     p->terminal = isatty(STDERR_FILENO) == 1;
     p->start = p->last = wt_now();
 }
@@ -58,8 +60,8 @@ void wt_progress_at(struct wt_progress *p, uint64_t done, uint64_t bytes) {
     fprintf(p->out, p->terminal ? "\r%s: " : "%s: ", p->what);
     if (p->terminal)
         print_bar(p->out, part);
-    fprintf(p->out, "%" PRIu64 "/%" PRIu64 " %s, %.0f%%, %s/s, %s left%s", done, p->total, p->unit, part * 100, rate, left,
-            p->terminal ? "\033[K" : "\n");
+    fprintf(p->out, "%" PRIu64 "/%" PRIu64 " %s, %.0f%%, %s/s, %s left%s", done, p->total, p->unit,
+            part * 100, rate, left, p->terminal ? "\033[K" : "\n");
     fflush(p->out);
     p->line = p->terminal;
 }

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace, struct wt_err *err) {
+int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace,
+                     struct wt_err *err) {
     *p = (struct wt_publish){.target = target, .replace = replace, .generation = 1};
     struct wt_err why = {0};
     struct wt_manifest m = {0};
@@ -27,13 +28,16 @@ int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char 
     p->generation = m.generation + 1;
     wt_manifest_free(&m);
     if (!replace)
-        return wt_err_set(err, WT_EEXISTS, "data set '%s' exists in %s; choose another --dataset, or --replace it", name,
-                          wt_tier_url(target->tier));
+        return wt_err_set(err, WT_EEXISTS,
+                          "data set '%s' exists in %s; choose another --dataset, or --replace it",
+                          name, wt_tier_url(target->tier));
     return 0;
 }
 
 static int note_name(struct wt_bytes *list, const char *name, struct wt_err *err) {
-    return wt_bytes_add(list, name, strlen(name) + 1) < 0 ? wt_err_set(err, WT_ENOMEM, "no memory for object names") : 0;
+    return wt_bytes_add(list, name, strlen(name) + 1) < 0
+               ? wt_err_set(err, WT_ENOMEM, "no memory for object names")
+               : 0;
 }
 
 /* Is the object there, of this size? Its name carries its content hash. */
@@ -41,12 +45,15 @@ static int check_size(struct wt_publish *p, const char *name, uint64_t size, str
     uint64_t have = 0;
     int rc = wt_sync_stat(p->target->sync, p->target->tier, name, &have, err);
     if (rc == 0 && have != size)
-        rc = wt_err_set(err, WT_ECORRUPT, "%s: is there with %" PRIu64 " bytes instead of %" PRIu64 "; remove it", name, have, size);
+        rc = wt_err_set(err, WT_ECORRUPT,
+                        "%s: is there with %" PRIu64 " bytes instead of %" PRIu64 "; remove it",
+                        name, have, size);
     return rc;
 }
 
 /* An immutable object: put, or found as it has to be. */
-static int put_once(struct wt_publish *p, const char *name, const void *data, size_t len, struct wt_err *err) {
+static int put_once(struct wt_publish *p, const char *name, const void *data, size_t len,
+                    struct wt_err *err) {
     struct wt_err why = {0};
     /* Noted before it is put: should the put fail half-way, undo tries to remove it. */
     size_t before = p->put.len;
@@ -69,7 +76,8 @@ static int put_once(struct wt_publish *p, const char *name, const void *data, si
     return rc;
 }
 
-int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_shard_out *shard, struct wt_err *err) {
+int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_shard_out *shard,
+                     struct wt_err *err) {
     struct wt_shard_rec rec = {.hash = shard->hash,
                                .size = shard->size,
                                .tar_size = shard->tar_size,
@@ -105,7 +113,8 @@ static int put_parts(struct wt_publish *p, struct wt_manifest *m, struct wt_err 
         uint64_t n = p->shards - first < WT_IDX_PART ? p->shards - first : WT_IDX_PART;
         const uint8_t *data = p->idx.data + first * WT_IDX_RECORD;
         char name[WT_OBJECT_NAME];
-        m->part[i] = (struct wt_idx_part){.hash = wt_hash(data, n * WT_IDX_RECORD), .records = (uint32_t)n};
+        m->part[i] =
+            (struct wt_idx_part){.hash = wt_hash(data, n * WT_IDX_RECORD), .records = (uint32_t)n};
         wt_idx_name(p->name, m->part[i].hash, name);
         rc = put_once(p, name, data, n * WT_IDX_RECORD, err);
     }
@@ -137,8 +146,10 @@ static int check_generation(struct wt_publish *p, struct wt_err *err) {
         return rc;
     }
     if (found + 1 != p->generation)
-        return wt_err_set(err, WT_EEXISTS, "data set '%s' was written by another run in the meantime (generation %" PRIu64 ")",
-                          p->name, found);
+        return wt_err_set(
+            err, WT_EEXISTS,
+            "data set '%s' was written by another run in the meantime (generation %" PRIu64 ")",
+            p->name, found);
     return 0;
 }
 
@@ -148,7 +159,8 @@ static bool is_published(struct wt_publish *p, const char *text, size_t len) {
     uint8_t *data = NULL;
     size_t got = 0;
     wt_manifest_name(p->name, name);
-    int rc = wt_sync_read(p->target->sync, p->target->tier, name, WT_MANIFEST_MAX, &data, &got, NULL);
+    int rc =
+        wt_sync_read(p->target->sync, p->target->tier, name, WT_MANIFEST_MAX, &data, &got, NULL);
     bool same = rc == 0 && got == len && memcmp(data, text, len) == 0;
     free(data);
     return same;
@@ -189,7 +201,8 @@ int wt_publish_commit(struct wt_publish *p, struct wt_manifest *m, struct wt_err
     m->stored_bytes = p->stored_bytes;
     m->tar_bytes = p->tar_bytes;
     m->pixel_bytes = p->pixel_bytes;
-    int rc = p->shards == 0 ? wt_err_set(err, WT_EMISSING, "no sample is left to pack") : put_parts(p, m, err);
+    int rc = p->shards == 0 ? wt_err_set(err, WT_EMISSING, "no sample is left to pack")
+                            : put_parts(p, m, err);
     if (rc == 0)
         rc = check_kept(p, err);
     if (rc == 0)

@@ -1,9 +1,10 @@
 /*
- * Putting a data set into a tier: shards in order, then the parts of shards.idx, then the manifest, which alone makes them visible.
+ * Putting a data set into a tier: shards in order, then the parts of shards.idx, then the manifest,
+ * which alone makes them visible.
  *
- * Happy path: begin (is the name free?) -> shard, shard, ... -> commit. Failures: undo removes every object that this run put; the
- * data set is as it was before. A shard that is there already, with the same name (so the same content hash) and size, is taken as done and
- * not removed by undo.
+ * Happy path: begin (is the name free?) -> shard, shard, ... -> commit. Failures: undo removes
+ * every object that this run put; the data set is as it was before. A shard that is there already,
+ * with the same name (so the same content hash) and size, is taken as done and not removed by undo.
  */
 #ifndef WT_TOOLS_PUBLISH_H
 #define WT_TOOLS_PUBLISH_H
@@ -18,14 +19,16 @@ struct wt_publish {
     bool replace;
     uint64_t generation;
     uint64_t shards, samples, stored_bytes, tar_bytes, pixel_bytes;
-    uint64_t reused;        /* shards that were there already */
-    struct wt_bytes idx;    /* encoded records */
-    struct wt_bytes put;    /* names of what this run put, NUL-terminated one after the other */
-    struct wt_bytes kept;   /* names of what was there already */
+    uint64_t reused;      /* shards that were there already */
+    struct wt_bytes idx;  /* encoded records */
+    struct wt_bytes put;  /* names of what this run put, NUL-terminated one after the other */
+    struct wt_bytes kept; /* names of what was there already */
 };
 /* An existing data set is WT_EEXISTS unless `replace`. */
-int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace, struct wt_err *err);
-int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_shard_out *shard, struct wt_err *err);
+int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace,
+                     struct wt_err *err);
+int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_shard_out *shard,
+                     struct wt_err *err);
 /* m: classes, fields, labels and counts from the caller; the rest is filled in here. */
 int wt_publish_commit(struct wt_publish *p, struct wt_manifest *m, struct wt_err *err);
 /* Removes what was put; how many objects could not be removed (they are left for gc). */

@@ -1,6 +1,6 @@
 /*
- * Where packed samples come from: files (ingest/) or a generator (gen.c). The packer asks for ranges of samples, from several
- * threads at once where the range may be read out of order.
+ * Where packed samples come from: files (ingest/) or a generator (gen.c). The packer asks for
+ * ranges of samples, from several threads at once where the range may be read out of order.
  */
 #ifndef WT_TOOLS_SOURCE_H
 #define WT_TOOLS_SOURCE_H
@@ -18,11 +18,13 @@ struct wt_source;
 struct wt_source_ops {
     /* Estimated bytes of sample i in a tar. Cheap. */
     uint64_t (*tar_bytes)(const struct wt_source *src, uint64_t i);
-    /* Has [first, first + count) to be read after all before it, by one thread at a time? Going back to the start is possible. */
+    /* Has [first, first + count) to be read after all before it, by one thread at a time? Going
+     * back to the start is possible. */
     bool (*ordered)(const struct wt_source *src, uint64_t first, uint64_t count);
-    /* Gives the samples of the range in order; a bad one may be left out (the source counts it). image: the calling thread's. */
-    int (*read)(struct wt_source *src, struct wt_image *image, uint64_t first, uint64_t count, wt_emit_fn emit, void *arg,
-                struct wt_err *err);
+    /* Gives the samples of the range in order; a bad one may be left out (the source counts it).
+     * image: the calling thread's. */
+    int (*read)(struct wt_source *src, struct wt_image *image, uint64_t first, uint64_t count,
+                wt_emit_fn emit, void *arg, struct wt_err *err);
 };
 
 struct wt_source { /* first member of the implementation */

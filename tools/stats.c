@@ -16,11 +16,23 @@ struct stats_args {
 };
 
 static const struct wt_arg args[] = {
-    {.name = "control", .letter = 's', .type = WT_ARG_TEXT, .offset = offsetof(struct stats_args, control), .value = "ADDRESS",
+    {.name = "control",
+     .letter = 's',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct stats_args, control),
+     .value = "ADDRESS",
      .help = "the daemon's socket, unix:/PATH"},
-    {.name = "config", .letter = 'c', .type = WT_ARG_TEXT, .offset = offsetof(struct stats_args, target.config), .value = "FILE",
-     .help = "take the socket from this configuration; without it and without --control: $WAFERTIER_CONFIG, else the installed one"},
-    {.name = "json", .type = WT_ARG_FLAG, .offset = offsetof(struct stats_args, json), .help = "the daemon's answer as it is"},
+    {.name = "config",
+     .letter = 'c',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct stats_args, target.config),
+     .value = "FILE",
+     .help = "take the socket from this configuration; without it and without --control: "
+             "$WAFERTIER_CONFIG, else the installed one"},
+    {.name = "json",
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct stats_args, json),
+     .help = "the daemon's answer as it is"},
 };
 
 static uint64_t count_of(const json_t *o, const char *name) {
@@ -43,8 +55,10 @@ static void print_tier(const json_t *t, uint64_t all_reads) {
     if (count_of(t, "capacity"))
         size_of(t, "capacity", capacity);
     printf("%-8s %-5s %8" PRIu64 " %12s %12s %12" PRIu64 " %6.1f%% %12s\n", text_of(t, "name"),
-           json_is_true(json_object_get(t, "down")) ? "down" : "up", count_of(t, "shards"), size_of(t, "used", used), capacity, reads,
-           all_reads ? 100.0 * (double)reads / (double)all_reads : 0, size_of(reported, "bytes", read));
+           json_is_true(json_object_get(t, "down")) ? "down" : "up", count_of(t, "shards"),
+           size_of(t, "used", used), capacity, reads,
+           all_reads ? 100.0 * (double)reads / (double)all_reads : 0,
+           size_of(reported, "bytes", read));
 }
 
 static void print_table(const json_t *root) {
@@ -55,14 +69,17 @@ static void print_table(const json_t *root) {
     uint64_t total = count_of(reads, "total");
     printf("wafertierd %s, up %.0f s, %" PRIu64 " jobs\n\n", text_of(root, "version"),
            json_number_value(json_object_get(root, "uptime_s")), count_of(root, "jobs"));
-    printf("%-8s %-5s %8s %12s %12s %12s %7s %12s\n", "tier", "state", "shards", "used", "capacity", "reads", "share", "read");
+    printf("%-8s %-5s %8s %12s %12s %12s %7s %12s\n", "tier", "state", "shards", "used", "capacity",
+           "reads", "share", "read");
     json_array_foreach(tiers, i, tier) print_tier(tier, total);
     json_array_foreach(tiers, i, tier) if (text_of(tier, "last_error")[0])
         printf("%s: %s\n", text_of(tier, "name"), text_of(tier, "last_error"));
-    printf("\nreads  %" PRIu64 " (%" PRIu64 " above cold, %" PRIu64 " from cold)\n", total, count_of(reads, "hits"),
-           count_of(reads, "misses"));
-    printf("moves  %" PRIu64 " running, %" PRIu64 " queued, %" PRIu64 " done, %" PRIu64 " failed, %s moved\n", count_of(moves, "running"),
-           count_of(moves, "queued"), count_of(moves, "done"), count_of(moves, "failed"), size_of(moves, "bytes", bytes));
+    printf("\nreads  %" PRIu64 " (%" PRIu64 " above cold, %" PRIu64 " from cold)\n", total,
+           count_of(reads, "hits"), count_of(reads, "misses"));
+    printf("moves  %" PRIu64 " running, %" PRIu64 " queued, %" PRIu64 " done, %" PRIu64
+           " failed, %s moved\n",
+           count_of(moves, "running"), count_of(moves, "queued"), count_of(moves, "done"),
+           count_of(moves, "failed"), size_of(moves, "bytes", bytes));
 }
 
 static int print_stats(const char *reply, struct wt_err *err) {
@@ -80,7 +97,8 @@ static int print_stats(const char *reply, struct wt_err *err) {
 static int find_control(const struct stats_args *a, char *out, size_t size, struct wt_err *err) {
     struct wt_target target;
     if (a->control) {
-        snprintf(out, size, "%s%s", strncmp(a->control, "unix:", 5) == 0 ? "" : "unix:", a->control);
+        snprintf(out, size, "%s%s",
+                 strncmp(a->control, "unix:", 5) == 0 ? "" : "unix:", a->control);
         return 0;
     }
     int rc = wt_target_open(&a->target, &target, err);
@@ -117,7 +135,8 @@ const struct wt_verb wt_verb_stats = {
     .name = "stats",
     .summary = "what the daemon counts: tiers, reads, moves",
     .operands = "",
-    .about = "Asks the daemon for its counters (GET /v1/stats) and prints them as a table, or as JSON.",
+    .about =
+        "Asks the daemon for its counters (GET /v1/stats) and prints them as a table, or as JSON.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],
     .run = run,

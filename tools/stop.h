@@ -1,6 +1,6 @@
 /*
- * Ctrl-C without a handler: SIGINT, SIGTERM and SIGHUP are blocked in the whole process (so before any thread is started) and read from a
- * signalfd when a long piece of work asks.
+ * Ctrl-C without a handler: SIGINT, SIGTERM and SIGHUP are blocked in the whole process (so before
+ * any thread is started) and read from a signalfd when a long piece of work asks.
  */
 #ifndef WT_TOOLS_STOP_H
 #define WT_TOOLS_STOP_H

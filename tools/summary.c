@@ -13,7 +13,8 @@ static void print_labels(const struct wt_manifest *m) {
     static const char *const kinds[] = {"none", "classes", "multi-hot"};
     printf("labels     %s", kinds[m->label_kind]);
     if (m->label_kind != WT_LABEL_NONE)
-        printf(", %u classes, %" PRIu64 " labelled, %" PRIu64 " unlabelled", m->n_classes, m->labelled, m->samples - m->labelled);
+        printf(", %u classes, %" PRIu64 " labelled, %" PRIu64 " unlabelled", m->n_classes,
+               m->labelled, m->samples - m->labelled);
     putchar('\n');
     for (uint32_t i = 0; i < m->n_classes && i < CLASSES_SHOWN; i++)
         printf("  %-3u %-16s %" PRIu64 "\n", i, m->classes[i], m->class_count[i]);
@@ -27,7 +28,8 @@ static void print_fields(const struct wt_manifest *m) {
         char shape[128];
         if (f->shape.ndim == WT_SHAPE_VARIES)
             snprintf(shape, sizeof shape, "%s, shapes differ",
-                     f->shape.dtype == WT_DTYPE_NONE ? "several types" : wt_dtype_name(f->shape.dtype));
+                     f->shape.dtype == WT_DTYPE_NONE ? "several types"
+                                                     : wt_dtype_name(f->shape.dtype));
         else
             wt_shape_format(&f->shape, shape, sizeof shape);
         printf("%-10s %s\n", f->name[0] ? f->name : "image", shape);
@@ -40,12 +42,14 @@ void wt_summary_print(const struct wt_manifest *m, double seconds) {
     wt_size_format(m->tar_bytes, tar);
     wt_size_format(m->stored_bytes, stored);
     printf("data set   %s, generation %" PRIu64 "\n", m->name, m->generation);
-    printf("samples    %" PRIu64 " in %" PRIu64 " shards, %u lots, %u wafers\n", m->samples, m->shards, m->lots, m->wafers);
-    printf("bytes      %s of pixels, %s as tar, %s stored (%.2f stored bytes per byte of pixels)\n", pixels, tar, stored,
+    printf("samples    %" PRIu64 " in %" PRIu64 " shards, %u lots, %u wafers\n", m->samples,
+           m->shards, m->lots, m->wafers);
+    printf("bytes      %s of pixels, %s as tar, %s stored (%.2f stored bytes per byte of pixels)\n",
+           pixels, tar, stored,
            m->pixel_bytes ? (double)m->stored_bytes / (double)m->pixel_bytes : 0);
     if (seconds > 0)
-        printf("time       %.2f s, %.1f MB/s of pixels, %.0f samples/s\n", seconds, (double)m->pixel_bytes / 1e6 / seconds,
-               (double)m->samples / seconds);
+        printf("time       %.2f s, %.1f MB/s of pixels, %.0f samples/s\n", seconds,
+               (double)m->pixel_bytes / 1e6 / seconds, (double)m->samples / seconds);
     print_fields(m);
     print_labels(m);
 }

@@ -1,6 +1,7 @@
 /*
- * What the manifest says about the samples, counted as they go into shards: labels, lots, wafers, fields. Each worker has a tally of its own; they
- * are merged at the end, and the result does not depend on who counted what.
+ * What the manifest says about the samples, counted as they go into shards: labels, lots, wafers,
+ * fields. Each worker has a tally of its own; they are merged at the end, and the result does not
+ * depend on who counted what.
  */
 #ifndef WT_TOOLS_TALLY_H
 #define WT_TOOLS_TALLY_H

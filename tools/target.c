@@ -10,20 +10,24 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const installed[] = {"/etc/wafertier/wafertierd.conf", "/etc/wafertier/loader.conf"};
+static const char *const installed[] = {"/etc/wafertier/wafertierd.conf",
+                                        "/etc/wafertier/loader.conf"};
 
 /* "/srv/cold" and "cold" are meant as files; everything else has a scheme. */
 static int url_of(const char *text, char *out, size_t size, struct wt_err *err) {
     char path[512];
     if (strstr(text, "://"))
-        return (size_t)snprintf(out, size, "%s", text) < size ? 0 : wt_err_set(err, WT_EINVAL, "%s: is too long", text);
+        return (size_t)snprintf(out, size, "%s", text) < size
+                   ? 0
+                   : wt_err_set(err, WT_EINVAL, "%s: is too long", text);
     if (text[0] == '/')
         snprintf(path, sizeof path, "%s", "");
     else if (!getcwd(path, sizeof path))
         return wt_err_sys(err, errno, "the working folder cannot be named");
     int n = snprintf(out, size, "file://%s%s", path, path[0] ? "/" : "");
     for (const char *p = text; *p && n >= 0 && (size_t)n < size; p++)
-        n += snprintf(out + n, size - (size_t)n, *p == '%' || *p == '?' || *p == '#' || *p == ' ' ? "%%%02X" : "%c",
+        n += snprintf(out + n, size - (size_t)n,
+                      *p == '%' || *p == '?' || *p == '#' || *p == ' ' ? "%%%02X" : "%c",
                       (unsigned char)*p);
     return n >= 0 && (size_t)n < size ? 0 : wt_err_set(err, WT_EINVAL, "%s: is too long", text);
 }
@@ -43,7 +47,8 @@ static const char *find_config(const char *given) {
 static int from_config(const struct wt_target_opts *opts, struct wt_target *t, struct wt_err *err) {
     const char *path = find_config(opts->config);
     if (!path)
-        return wt_err_set(err, WT_EINVAL, "which tier? Give a URL, or --config FILE, or set WAFERTIER_CONFIG");
+        return wt_err_set(err, WT_EINVAL,
+                          "which tier? Give a URL, or --config FILE, or set WAFERTIER_CONFIG");
     struct wt_client_conf *conf = wt_calloc(1, sizeof *conf);
     if (!conf)
         return wt_err_set(err, WT_ENOMEM, "no memory for the configuration");
@@ -53,7 +58,8 @@ static int from_config(const struct wt_target_opts *opts, struct wt_target *t, s
         while (opts->tier && i < conf->n_tiers && strcmp(conf->tier[i].name, opts->tier) != 0)
             i++;
         if (i >= conf->n_tiers)
-            rc = wt_err_set(err, WT_EINVAL, "%s: has no tier '%s'", path, opts->tier ? opts->tier : "");
+            rc = wt_err_set(err, WT_EINVAL, "%s: has no tier '%s'", path,
+                            opts->tier ? opts->tier : "");
     }
     if (rc == 0) {
         t->opts = conf->tier[i];
@@ -72,7 +78,8 @@ static int open_tier(struct wt_target *t, struct wt_err *err) {
     return rc;
 }
 
-int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target, struct wt_err *err) {
+int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target,
+                   struct wt_err *err) {
     struct wt_target t = {0};
     int rc;
     if (opts->url) {
@@ -105,7 +112,8 @@ void wt_target_close(struct wt_target *target) {
     target->tier = NULL;
 }
 
-int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m, struct wt_err *err) {
+int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m,
+                       struct wt_err *err) {
     char key[WT_OBJECT_NAME];
     uint8_t *text = NULL;
     size_t len = 0;
@@ -121,18 +129,20 @@ int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest
 }
 
 /* parts[i] gets the bytes of part i. */
-static int read_parts(struct wt_target *t, const char *name, const struct wt_manifest *m, uint8_t **parts, size_t *lens,
-                      struct wt_err *err) {
+static int read_parts(struct wt_target *t, const char *name, const struct wt_manifest *m,
+                      uint8_t **parts, size_t *lens, struct wt_err *err) {
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < m->n_parts; i++) {
         char key[WT_OBJECT_NAME];
         wt_idx_name(name, m->part[i].hash, key);
-        rc = wt_sync_read(t->sync, t->tier, key, (uint64_t)WT_IDX_PART * WT_IDX_RECORD, &parts[i], &lens[i], err);
+        rc = wt_sync_read(t->sync, t->tier, key, (uint64_t)WT_IDX_PART * WT_IDX_RECORD, &parts[i],
+                          &lens[i], err);
     }
     return rc;
 }
 
-int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *d, struct wt_err *err) {
+int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *d,
+                      struct wt_err *err) {
     struct wt_manifest m = {0};
     int rc = wt_target_manifest(t, name, &m, err);
     if (rc < 0)
@@ -154,7 +164,8 @@ int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *
     return rc;
 }
 
-int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t len, uint8_t **data, struct wt_err *err) {
+int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t len, uint8_t **data,
+                    struct wt_err *err) {
     uint8_t *buf = malloc(len ? len : 1);
     if (!buf)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory for %zu bytes", name, len);
@@ -163,8 +174,8 @@ int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t 
     if (rc < 0 && err)
         *err = req.err;
     else if (rc == 0 && req.got != len)
-        rc = wt_err_set(err, WT_ECORRUPT, "%s: is cut: %zu of %zu bytes at %llu are there", name, req.got, len,
-                        (unsigned long long)off);
+        rc = wt_err_set(err, WT_ECORRUPT, "%s: is cut: %zu of %zu bytes at %llu are there", name,
+                        req.got, len, (unsigned long long)off);
     if (rc < 0)
         free(buf);
     else
@@ -172,13 +183,15 @@ int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t 
     return rc;
 }
 
-int wt_target_index(struct wt_target *t, const struct wt_dataset *d, uint64_t shard, struct wt_shard_blob *blob, struct wt_err *err) {
+int wt_target_index(struct wt_target *t, const struct wt_dataset *d, uint64_t shard,
+                    struct wt_shard_blob *blob, struct wt_err *err) {
     struct wt_shard_blob b = {0};
     wt_dataset_rec(d, shard, &b.rec);
     wt_shard_name(d->m.name, shard, &b.rec, b.name);
     b.len = (size_t)(b.rec.size - b.rec.index_off);
     int rc = wt_target_range(t, b.name, b.rec.index_off, b.len, &b.data, err);
-    if (rc == 0 && (rc = wt_shard_index_parse(b.data, b.len, b.rec.index_off, b.rec.size, b.rec.codec, &b.index, err)) < 0) {
+    if (rc == 0 && (rc = wt_shard_index_parse(b.data, b.len, b.rec.index_off, b.rec.size,
+                                              b.rec.codec, &b.index, err)) < 0) {
         wt_err_wrap(err, "%s", b.name);
         free(b.data);
     }

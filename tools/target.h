@@ -1,5 +1,6 @@
 /*
- * The tier that a verb reads or writes, by --to/--from URL or by a configuration, and blocking access to the data sets in it.
+ * The tier that a verb reads or writes, by --to/--from URL or by a configuration, and blocking
+ * access to the data sets in it.
  */
 #ifndef WT_TOOLS_TARGET_H
 #define WT_TOOLS_TARGET_H
@@ -28,33 +29,47 @@ int wt_target_clone(const struct wt_target *from, struct wt_target *target, stru
 void wt_target_close(struct wt_target *target);
 
 /* The data set's newest generation: manifest and shards.idx, checked. */
-int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *d, struct wt_err *err);
+int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *d,
+                      struct wt_err *err);
 /* The manifest alone; free with wt_manifest_free. */
-int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m, struct wt_err *err);
+int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m,
+                       struct wt_err *err);
 
 struct wt_shard_blob { /* a shard, or its tail, in memory */
     char name[WT_OBJECT_NAME];
     struct wt_shard_rec rec;
     struct wt_shard_index index;
-    uint8_t *data;         /* whole object, or its tail */
+    uint8_t *data; /* whole object, or its tail */
     size_t len;
 };
 /* Reads only the tail and parses the index. */
-int wt_target_index(struct wt_target *t, const struct wt_dataset *d, uint64_t shard, struct wt_shard_blob *blob, struct wt_err *err);
+int wt_target_index(struct wt_target *t, const struct wt_dataset *d, uint64_t shard,
+                    struct wt_shard_blob *blob, struct wt_err *err);
 /* Reads [off, off + len) of an object into *data (free()). */
-int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t len, uint8_t **data, struct wt_err *err);
+int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t len, uint8_t **data,
+                    struct wt_err *err);
 void wt_shard_blob_free(struct wt_shard_blob *blob);
 
 /* Options that verbs share. */
-#define WT_TARGET_ARGS(struct_type, member, url_name)                                                                          \
-    {.name = url_name, .letter = 'u', .type = WT_ARG_TEXT, .offset = offsetof(struct_type, member.url), .value = "URL",        \
-     .help = "the tier, file:///PATH or a path"},                                                                              \
-        {.name = "config", .letter = 'c', .type = WT_ARG_TEXT, .offset = offsetof(struct_type, member.config), .value = "FILE",     \
-         .help = "take the tiers from this configuration; without it and without a URL: $WAFERTIER_CONFIG, else the "      \
-                 "installed one"},                                                                                             \
-    {                                                                                                                          \
-        .name = "tier", .letter = 't', .type = WT_ARG_TEXT, .offset = offsetof(struct_type, member.tier), .value = "NAME",         \
-        .help = "which tier of the configuration; without it the first, the cold one"                                          \
+#define WT_TARGET_ARGS(struct_type, member, url_name)                                              \
+    {.name = url_name,                                                                             \
+     .letter = 'u',                                                                                \
+     .type = WT_ARG_TEXT,                                                                          \
+     .offset = offsetof(struct_type, member.url),                                                  \
+     .value = "URL",                                                                               \
+     .help = "the tier, file:///PATH or a path"},                                                  \
+        {.name = "config",                                                                         \
+         .letter = 'c',                                                                            \
+         .type = WT_ARG_TEXT,                                                                      \
+         .offset = offsetof(struct_type, member.config),                                           \
+         .value = "FILE",                                                                          \
+         .help = "take the tiers from this configuration; without it and without a URL: "          \
+                 "$WAFERTIER_CONFIG, else the "                                                    \
+                 "installed one"},                                                                 \
+    {                                                                                              \
+        .name = "tier", .letter = 't', .type = WT_ARG_TEXT,                                        \
+        .offset = offsetof(struct_type, member.tier), .value = "NAME",                             \
+        .help = "which tier of the configuration; without it the first, the cold one"              \
     }
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * `wafertier verify`: reads every shard of a data set whole and checks it against everything that is known of it.
+ * `wafertier verify`: reads every shard of a data set whole and checks it against everything that
+ * is known of it.
  *
- * Each thread has a connection of its own and takes the next shard. A shard is good when its size and content hash are those of shards.idx, its
- * index is sound, and every sum or frame in it is right. Damage is told as it is found; the exit code is 1 then.
+ * Each thread has a connection of its own and takes the next shard. A shard is good when its size
+ * and content hash are those of shards.idx, its index is sound, and every sum or frame in it is
+ * right. Damage is told as it is found; the exit code is 1 then.
  */
 #include "core/bytes.h"
 #include "core/mem.h"
@@ -25,9 +27,18 @@ struct verify_args {
 
 static const struct wt_arg args[] = {
     WT_TARGET_ARGS(struct verify_args, target, "from"),
-    {.name = "threads", .letter = 'j', .type = WT_ARG_COUNT, .offset = offsetof(struct verify_args, threads), .value = "N", .min = 1,
-     .max = 256, .help = "shards checked at the same time (the processors of this machine)"},
-    {.name = "quiet", .letter = 'q', .type = WT_ARG_FLAG, .offset = offsetof(struct verify_args, quiet),
+    {.name = "threads",
+     .letter = 'j',
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct verify_args, threads),
+     .value = "N",
+     .min = 1,
+     .max = 256,
+     .help = "shards checked at the same time (the processors of this machine)"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct verify_args, quiet),
      .help = "only damage is printed"},
 };
 
@@ -35,7 +46,7 @@ struct job {
     const struct wt_dataset *dataset;
     struct wt_stop *stop;
     struct wt_progress progress;
-    bool every_copy;  /* false: a cache tier, which need not hold all shards */
+    bool every_copy;      /* false: a cache tier, which need not hold all shards */
     pthread_mutex_t lock; /* of all below */
     uint64_t next, done, bytes, damaged, absent;
     bool stopped;
@@ -51,7 +62,8 @@ struct verifier {
     bool started;
 };
 
-static int check_frames(struct verifier *v, const struct wt_shard_index *x, const uint8_t *data, struct wt_err *err) {
+static int check_frames(struct verifier *v, const struct wt_shard_index *x, const uint8_t *data,
+                        struct wt_err *err) {
     int rc = 0;
     for (uint32_t f = 0; rc == 0 && f < x->n_frames; f++) {
         size_t len = (size_t)(x->frame[f + 1].tar_off - x->frame[f].tar_off);
@@ -62,17 +74,20 @@ static int check_frames(struct verifier *v, const struct wt_shard_index *x, cons
     return rc;
 }
 
-static int check_contents(struct verifier *v, const struct wt_shard_rec *rec, const uint8_t *data, size_t len, struct wt_err *err) {
+static int check_contents(struct verifier *v, const struct wt_shard_rec *rec, const uint8_t *data,
+                          size_t len, struct wt_err *err) {
     struct wt_shard_index x;
     if (len != rec->size)
         return wt_err_set(err, WT_ECORRUPT, "has %zu bytes, not %" PRIu64, len, rec->size);
     if (!wt_hash_equal(wt_hash(data, len), rec->hash))
         wt_err_set(err, WT_ECORRUPT, "its content hash is wrong");
-    int rc = wt_shard_index_parse(data + rec->index_off, len - rec->index_off, rec->index_off, len, rec->codec, &x, err);
+    int rc = wt_shard_index_parse(data + rec->index_off, len - rec->index_off, rec->index_off, len,
+                                  rec->codec, &x, err);
     if (rc < 0)
         return rc;
     if (x.samples != rec->samples || x.tar_size != rec->tar_size)
-        rc = wt_err_set(err, WT_ECORRUPT, "its index has %u samples, not %u", x.samples, rec->samples);
+        rc = wt_err_set(err, WT_ECORRUPT, "its index has %u samples, not %u", x.samples,
+                        rec->samples);
     else if (rec->codec == WT_CODEC_ZSTD)
         rc = check_frames(v, &x, data, err);
     else
@@ -133,7 +148,8 @@ static void *run_verifier(void *arg) {
     return NULL;
 }
 
-static int start_verifier(struct verifier *v, struct job *job, const struct wt_target *target, struct wt_err *err) {
+static int start_verifier(struct verifier *v, struct job *job, const struct wt_target *target,
+                          struct wt_err *err) {
     v->job = job;
     v->decoder = wt_decoder_new();
     if (!v->decoder)
@@ -148,7 +164,8 @@ static int start_verifier(struct verifier *v, struct job *job, const struct wt_t
     return 0;
 }
 
-static int run_all(struct job *job, const struct wt_target *target, uint64_t threads, struct wt_err *err) {
+static int run_all(struct job *job, const struct wt_target *target, uint64_t threads,
+                   struct wt_err *err) {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t n = threads ? threads : cpus > 0 ? (uint64_t)cpus : 1;
     n = n > job->dataset->m.shards ? job->dataset->m.shards : n;
@@ -179,14 +196,16 @@ static int finish(struct job *job, const struct verify_args *a, struct wt_err *e
     double took = wt_progress_seconds(&job->progress);
     wt_progress_clear(&job->progress);
     if (job->stopped)
-        return wt_err_set(err, WT_ECANCELED, "interrupted after %" PRIu64 " of %" PRIu64 " shards, %" PRIu64 " damaged", job->done,
-                          job->dataset->m.shards, job->damaged);
+        return wt_err_set(err, WT_ECANCELED,
+                          "interrupted after %" PRIu64 " of %" PRIu64 " shards, %" PRIu64
+                          " damaged",
+                          job->done, job->dataset->m.shards, job->damaged);
     if (job->damaged)
-        return wt_err_set(err, WT_ECORRUPT, "%s: %" PRIu64 " of %" PRIu64 " shards are damaged", job->dataset->m.name, job->damaged,
-                          job->done);
+        return wt_err_set(err, WT_ECORRUPT, "%s: %" PRIu64 " of %" PRIu64 " shards are damaged",
+                          job->dataset->m.name, job->damaged, job->done);
     if (!a->quiet) {
-        printf("%s: %" PRIu64 " shards, %s, all good", job->dataset->m.name, job->done - job->absent,
-               wt_size_format(job->bytes, bytes));
+        printf("%s: %" PRIu64 " shards, %s, all good", job->dataset->m.name,
+               job->done - job->absent, wt_size_format(job->bytes, bytes));
         if (job->absent)
             printf(", %" PRIu64 " not in this tier", job->absent);
         printf(" (%.1f MB/s)\n", took > 0 ? (double)job->bytes / 1e6 / took : 0);
@@ -195,8 +214,10 @@ static int finish(struct job *job, const struct verify_args *a, struct wt_err *e
 }
 
 /* The manifest and shards.idx lie in the cold tier, whichever tier is checked. */
-static int load(const struct verify_args *a, const char *name, struct wt_dataset *d, struct wt_err *err) {
-    struct wt_target_opts cold = {.url = a->target.url, .config = a->target.config, .read_only = true};
+static int load(const struct verify_args *a, const char *name, struct wt_dataset *d,
+                struct wt_err *err) {
+    struct wt_target_opts cold = {
+        .url = a->target.url, .config = a->target.config, .read_only = true};
     struct wt_target t;
     int rc = wt_target_open(&cold, &t, err);
     if (rc < 0)
@@ -246,8 +267,10 @@ const struct wt_verb wt_verb_verify = {
     .name = "verify",
     .summary = "read a data set whole and check every sum",
     .operands = "DATASET",
-    .about = "Reads every shard of the data set's newest generation and checks size, content hash, index and every sum or frame. "
-             "Damaged shards are named with what is wrong with them, and the exit code is 1. With --tier the copies in that tier are checked; "
+    .about = "Reads every shard of the data set's newest generation and checks size, content hash, "
+             "index and every sum or frame. "
+             "Damaged shards are named with what is wrong with them, and the exit code is 1. With "
+             "--tier the copies in that tier are checked; "
              "a tier other than the cold one need not hold all shards.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],

@@ -1,7 +1,7 @@
 /*
- * Fixtures for the contract suite that need a Ceph: rados: in a namespace of its own for each place, and file: on a
- * ceph-fuse mount. WT_TEST_CEPH names the folder of the running cluster (tests/servers/ceph start), WT_TEST_SERVERS
- * the folder of the scripts.
+ * Fixtures for the contract suite that need a Ceph: rados: in a namespace of its own for each
+ * place, and file: on a ceph-fuse mount. WT_TEST_CEPH names the folder of the running cluster
+ * (tests/servers/ceph start), WT_TEST_SERVERS the folder of the scripts.
  */
 #include "tests/contract/contract.h"
 
@@ -34,8 +34,8 @@ static bool make_rados(struct wt_tier_opts *opts, void **out) {
         return false;
     }
     snprintf(p->nspace, sizeof p->nspace, "contract %d-%u", (int)getpid(), n++);
-    snprintf(opts->url, sizeof opts->url, "rados://wafers-cold/contract%%20%d-%u?conf=%s", (int)getpid(),
-             n - 1, p->conf);
+    snprintf(opts->url, sizeof opts->url, "rados://wafers-cold/contract%%20%d-%u?conf=%s",
+             (int)getpid(), n - 1, p->conf);
     *out = p;
     return true;
 }

@@ -102,6 +102,10 @@ struct rds_cmd *rds_cmd_key(struct rds *r, const char *verb, const char *name) {
     return rds_cmd_new(r, 2, (const char *const[]){verb, name}, NULL);
 }
 
+struct rds_cmd *rds_cmd_any(struct rds *r) {
+    return rds_cmd_key(r, "GET", "wt:!mark:{0}");
+}
+
 struct rds_cmd *rds_cmd_set(struct rds *r, const char *name, const void *body, size_t len) {
     struct rds_cmd *cmd = new_cmd(r);
     size_t room = strlen(name) + 80;

@@ -98,6 +98,8 @@ struct rds_cmd *rds_cmd_new(struct rds *r, int argc, const char *const *argv, co
 struct rds_cmd *rds_cmd_key(struct rds *r, const char *verb, const char *name);
 /* SET name body, without a copy of the body. */
 struct rds_cmd *rds_cmd_set(struct rds *r, const char *name, const void *body, size_t len);
+/* Any command with a key: in a cluster it is answered when the slots are known. */
+struct rds_cmd *rds_cmd_any(struct rds *r);
 /* GET or GETRANGE name into sink. */
 struct rds_cmd *rds_cmd_read(struct rds *r, const char *name, uint32_t off, size_t len, bool whole,
                              void *sink);
@@ -286,27 +288,58 @@ void rds_op_put_write(struct wt_tier *tier, struct wt_req *req);
 void rds_op_put_commit(struct wt_tier *tier, struct wt_req *req); /* commit.c */
 void rds_op_put_abort(struct wt_tier *tier, struct wt_req *req);
 void rds_put_drop(struct wt_tier *tier, struct wt_put *put);
-/* The chunks of an object whose header is gone: removed when readers had time to end. */
-void rds_retire(struct rds *r, const char *key, const void *header, size_t len, uint64_t but_token);
+/* An object whose header is gone (`header`: what it was): its chunks are removed when readers had time to end. */
+void rds_retire(struct rds *r, const char *key, const redisReply *header, uint64_t but_token);
 void rds_op_remove(struct wt_tier *tier, struct wt_req *req); /* remove.c */
 void rds_op_list(struct wt_tier *tier, struct wt_req *req);   /* list.c */
 void rds_op_usage(struct wt_tier *tier, struct wt_req *req);  /* usage.c */
 void rds_op_probe(struct wt_tier *tier, struct wt_req *req);
 
+/* ---- scan.c: every object of the tier, slowly ---- */
+
+struct rds_scan;
+struct rds_scan_opts {
+    const char *prefix; /* lives as long as the scan */
+    bool shallow, orphans;
+    int (*each)(void *arg, const struct wt_entry *entry); /* non-zero ends the scan with it */
+    void (*alive)(void *arg);                             /* NULL, or: it moves on */
+    void (*ended)(void *arg, int rc, const struct wt_err *err);
+    void *arg;
+};
+struct rds_scan *rds_scan_start(struct rds *r, const struct rds_scan_opts *opts); /* NULL: out of memory */
+/* Also from inside `each`; `ended` is not called. */
+void rds_scan_stop(struct rds_scan *scan);
+
+/* ---- list.c: the count of the bytes of all objects ---- */
+
+struct rds_waiter {
+    struct rds_waiter *next;
+    void (*ready)(struct rds_waiter *w, int rc, const struct wt_err *err);
+};
+struct rds_count {
+    bool known;
+    uint64_t used, seen;
+    struct rds_scan *scan; /* counts */
+    struct rds_waiter *waiters;
+};
+/* 0: known; 1: w is called when it is; negative: it cannot be. */
+int rds_count_want(struct rds *r, struct rds_waiter *w);
+void rds_count_leave(struct rds *r, const struct rds_waiter *w);
+void rds_count_add(struct rds *r, uint64_t bytes);
+void rds_count_take(struct rds *r, uint64_t bytes);
+void rds_count_forget(struct rds *r);
+void rds_count_stop(struct rds *r);
+
 /* ---- usage.c ---- */
 
-struct rds_survey { /* what the servers have; filled by asking each */
+struct rds_survey { /* what the servers have room for; filled by asking each */
     uint32_t next_node;
-    uint64_t used, data;   /* used_memory; of it the data set's */
-    uint64_t room;         /* by the servers' limits, for chunks that spread over all */
-    bool limited, blind;   /* there is a limit; a server did not tell */
+    uint64_t room; /* UINT64_MAX: no limit */
+    bool blind;    /* a server did not tell */
 };
 /* Asks on, at the start and in each reply's callback: 1: replies are to come; 0: all are in; or an error. */
 int rds_survey_ask(struct rds_op *op, struct rds_survey *s, void (*done)(struct rds_cmd *cmd));
 int rds_survey_add(struct rds *r, struct rds_survey *s, struct rds_cmd *cmd, struct wt_err *err);
-/* used and capacity (0: no limit) as USAGE tells them: the tighter of the server's limit and ours. */
-void rds_survey_result(const struct rds *r, const struct rds_survey *s, uint64_t *used,
-                       uint64_t *capacity);
 
 /* ---- puts: put.c writes, commit.c ends ---- */
 
@@ -317,6 +350,7 @@ struct rds_put {
     uint32_t *crc;     /* of each chunk */
     uint8_t *small;    /* the data of an object that goes into its header */
     uint64_t reserved; /* bytes that are not stored yet */
+    bool entered;      /* it counts in open_bytes */
     bool stored;       /* chunks may be there */
     bool dirty;        /* a write was dropped: its chunks may still arrive */
 };
@@ -369,6 +403,8 @@ struct rds {
     struct rds_chore *chores;
     uint64_t chore_bytes;     /* that they will free */
     uint64_t reserved;        /* by open puts, not stored yet */
+    uint64_t open_bytes;      /* of open puts, stored or not */
+    struct rds_count count;
     uint64_t tokens;          /* given out */
     struct rds_cache cache;
     uv_idle_t idle;

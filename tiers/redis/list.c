@@ -1,325 +1,124 @@
 /*
- * LIST: a slow SCAN over every server, for fsck, gc and finding data sets.
+ * LIST, and the count of what the tier holds.
  *
- * Happy path: a batch of names; for each header its fixed part is read (size, time) and the entry handed
- * on; the next batch, the next server. A whole list ("" and not shallow) looks at chunks too: those whose
- * attempt no header names are orphans, or belong to a put under way (unpublished, with the attempt's
- * time: gc leaves the young ones alone). SCAN may tell a name twice: names given are remembered.
- * Failures: an object that goes away meanwhile is left out; a damaged header is an entry of size 0, so that
- * somebody finds it. on_entry may cancel the request it runs for.
+ * Happy path of the count: objects are counted once, by a scan at the first question; from then on our own
+ * puts and removals keep it (one daemon writes a tier). Failures: a restart or FLUSHALL that is noticed
+ * makes it unknown, and the next question counts again; a scan that fails fails those who wait for it.
  */
 #include "tiers/redis/internal.h"
 
-#include "core/mem.h"
-#include "core/sum.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { SET_START = 256 };
-
-/* ---- a set of 64-bit hashes ---- */
-
-struct hash_set {
-    uint64_t *at; /* 0: free */
-    size_t size, count;
-};
-
-static size_t slot_of(const struct hash_set *set, uint64_t hash) {
-    size_t i = (size_t)hash & (set->size - 1);
-    while (set->at[i] && set->at[i] != hash)
-        i = (i + 1) & (set->size - 1);
-    return i;
-}
-
-static bool set_has(const struct hash_set *set, uint64_t hash) {
-    return set->count && set->at[slot_of(set, hash | 1)];
-}
-
-static int set_grow(struct hash_set *set) {
-    struct hash_set next = {.size = set->size ? set->size * 2 : SET_START};
-    next.at = wt_calloc(next.size, sizeof *next.at);
-    if (!next.at)
-        return WT_ENOMEM;
-    for (size_t i = 0; i < set->size; i++)
-        if (set->at[i])
-            next.at[slot_of(&next, set->at[i])] = set->at[i];
-    next.count = set->count;
-    free(set->at);
-    *set = next;
-    return 0;
-}
-
-/* 1: new; 0: it was there. */
-static int set_add(struct hash_set *set, uint64_t hash) {
-    if (set->count * 2 >= set->size && set_grow(set) < 0)
-        return WT_ENOMEM;
-    size_t i = slot_of(set, hash | 1);
-    if (set->at[i])
-        return 0;
-    set->at[i] = hash | 1;
-    set->count++;
-    return 1;
-}
-
-/* ---- the op ---- */
+/* ---- LIST ---- */
 
 struct list_op {
     struct rds_op op;
-    uint32_t node_at; /* the server that is scanned */
-    char cursor[24];
-    bool finished;    /* the server's last batch is the one at hand */
-    redisReply *batch;
-    size_t next;      /* name of the batch */
-    struct hash_set given, published;
-    bool inside;      /* on_entry runs */
-    bool canceled;    /* it has canceled us */
+    struct rds_scan *scan;
 };
 
-static void end_list(struct list_op *l, int rc, const struct wt_err *err) {
-    if (l->batch)
-        freeReplyObject(l->batch);
-    free(l->given.at);
-    free(l->published.at);
+static int on_entry(void *arg, const struct wt_entry *entry) {
+    struct list_op *l = arg;
+    return l->op.req->on_entry(l->op.req, entry);
+}
+
+static void on_alive(void *arg) {
+    struct list_op *l = arg;
+    wt_req_alive(l->op.req);
+}
+
+static void on_ended(void *arg, int rc, const struct wt_err *err) {
+    struct list_op *l = arg;
     rds_op_end(&l->op, rc, err);
 }
 
 static void cancel_list(struct rds_op *op) {
     struct list_op *l = (struct list_op *)op;
-    if (l->inside)
-        l->canceled = true;
-    else
-        end_list(l, WT_ECANCELED, NULL);
-}
-
-static bool shallow(const struct list_op *l) {
-    return l->op.req->flags & WT_LIST_SHALLOW;
-}
-
-static bool with_orphans(const struct list_op *l) {
-    return !shallow(l) && !l->op.req->key[0];
-}
-
-/* 0, or what ends the list. */
-static int give(struct list_op *l, const struct wt_entry *entry) {
-    int rc = set_add(&l->given, wt_hash64(entry->key, strlen(entry->key)));
-    if (rc <= 0)
-        return rc;
-    l->inside = true;
-    rc = l->op.req->on_entry(l->op.req, entry);
-    l->inside = false;
-    return l->canceled ? WT_ECANCELED : rc;
-}
-
-static const redisReply *name_at(const struct list_op *l, size_t i) {
-    return l->batch->element[1]->element[i];
-}
-
-static int step(struct list_op *l, struct wt_err *err);
-
-static void go_on(struct list_op *l, int rc, struct wt_err *err) {
-    if (rc == 0)
-        rc = step(l, err);
-    if (rc != 0 || l->op.busy == 0)
-        end_list(l, rc, err);
-}
-
-/* ---- entries ---- */
-
-static void on_orphan_size(struct rds_cmd *cmd) {
-    struct list_op *l = rds_op_replied(cmd);
-    const redisReply *name = name_at(l, cmd->at);
-    struct wt_err err = {0};
-    char key[WT_KEY_SIZE], orphan[WT_KEY_SIZE];
-    uint64_t token;
-    uint32_t chunk;
-    int rc = rds_cmd_expect(cmd, REDIS_REPLY_INTEGER, &err);
-    if (rc == 0 && cmd->reply->integer > 0 &&
-        rds_name_parse_chunk(name->str, (size_t)name->len, &token, &chunk, key) == 0) {
-        struct wt_entry entry = {
-            .key = orphan,
-            .size = (uint64_t)cmd->reply->integer,
-            .mtime = rds_token_time(token),
-            .unpublished = true,
-        };
-        if (rds_orphan_key(orphan, token, chunk, key) == 0)
-            rc = give(l, &entry);
-        else
-            wt_log(l->op.r->log, WT_LOG_WARN, "a chunk without header, to be removed by hand: %s",
-                   name->str);
-    }
-    go_on(l, rc, &err);
-}
-
-/* The header of the object whose chunk this is. */
-static void on_owner(struct rds_cmd *cmd) {
-    struct list_op *l = rds_op_replied(cmd);
-    const redisReply *name = name_at(l, cmd->at);
-    struct wt_err err = {0};
-    struct rds_head head = {0};
-    char key[WT_KEY_SIZE], text[RDS_NAME_SIZE];
-    uint64_t token = 0;
-    uint32_t chunk;
-    int rc = rds_cmd_expect(cmd, REDIS_REPLY_STRING, &err);
-    rds_name_parse_chunk(name->str, (size_t)name->len, &token, &chunk, key);
-    bool known = rc == 0 && rds_head_peek(cmd->reply->str, (size_t)cmd->reply->len, &head, NULL) == 0;
-    if (known && set_add(&l->published, head.token) < 0)
-        rc = WT_ENOMEM;
-    if (rc == 0 && (!known || head.token != token)) {
-        snprintf(text, sizeof text, "%.*s", (int)name->len, name->str);
-        struct rds_cmd *size = rds_cmd_key(l->op.r, "STRLEN", text);
-        if (size)
-            size->at = cmd->at;
-        rc = rds_op_issue(&l->op, size, on_orphan_size);
-    }
-    go_on(l, rc, &err);
-}
-
-static void on_header(struct rds_cmd *cmd) {
-    struct list_op *l = rds_op_replied(cmd);
-    const redisReply *name = name_at(l, cmd->at);
-    struct wt_err err = {0};
-    struct rds_head head = {0};
-    char key[WT_KEY_SIZE];
-    int rc = rds_cmd_expect(cmd, REDIS_REPLY_STRING, &err);
-    if (rc == WT_ECORRUPT) /* not even a string */
-        rc = 0;
-    if (rc == 0 && (!cmd->reply || cmd->reply->len) &&
-        rds_name_parse_head(name->str, (size_t)name->len, key) == 0) {
-        if (cmd->reply && cmd->reply->type == REDIS_REPLY_STRING)
-            rds_head_peek(cmd->reply->str, (size_t)cmd->reply->len, &head, NULL);
-        struct wt_entry entry = {.key = key, .size = head.layout.size, .mtime = head.mtime};
-        if (head.token && set_add(&l->published, head.token) < 0)
-            rc = WT_ENOMEM;
-        if (rc == 0)
-            rc = give(l, &entry);
-    }
-    go_on(l, rc, &err);
-}
-
-/* ---- names ---- */
-
-/* Below a folder there are folders, told by their names alone. 1: it was one. */
-static int give_folder(struct list_op *l, char *key) {
-    size_t skip = strlen(l->op.req->key);
-    if (skip && l->op.req->key[skip - 1] != '/')
-        skip++;
-    char *slash = strchr(key + skip, '/');
-    if (!slash)
-        return 0;
-    slash[1] = '\0';
-    struct wt_entry entry = {.key = key};
-    int rc = give(l, &entry);
-    return rc ? rc : 1;
-}
-
-static int peek(struct list_op *l, const char *key, void (*done)(struct rds_cmd *)) {
-    struct rds_cmd *cmd = rds_cmd_peek(l->op.r, key);
-    if (cmd)
-        cmd->at = (uint32_t)l->next;
-    return rds_op_issue(&l->op, cmd, done);
-}
-
-static int take_name(struct list_op *l) {
-    const redisReply *name = name_at(l, l->next);
-    char key[WT_KEY_SIZE];
-    uint64_t token;
-    uint32_t chunk;
-    if (name->type != REDIS_REPLY_STRING)
-        return 0;
-    if (rds_name_parse_head(name->str, (size_t)name->len, key) == 0) {
-        int rc = shallow(l) ? give_folder(l, key) : 0;
-        return rc ? (rc == 1 ? 0 : rc) : peek(l, key, on_header);
-    }
-    if (with_orphans(l) &&
-        rds_name_parse_chunk(name->str, (size_t)name->len, &token, &chunk, key) == 0 &&
-        !set_has(&l->published, token))
-        return peek(l, key, on_owner);
-    return 0;
-}
-
-/* ---- batches ---- */
-
-static void on_batch(struct rds_cmd *cmd) {
-    struct list_op *l = rds_op_replied(cmd);
-    const redisReply *r = cmd->reply;
-    struct wt_err err = {0};
-    int rc = rds_cmd_expect(cmd, REDIS_REPLY_ARRAY, &err);
-    if (rc == 0 && (r->elements != 2 || r->element[0]->type != REDIS_REPLY_STRING ||
-                    r->element[0]->len >= (int)sizeof l->cursor ||
-                    r->element[1]->type != REDIS_REPLY_ARRAY))
-        rc = wt_err_set(&err, WT_EIO, "SCAN answers with something unexpected");
-    if (rc == 0) {
-        l->batch = cmd->reply;
-        cmd->reply = NULL;
-        l->next = 0;
-        snprintf(l->cursor, sizeof l->cursor, "%s", l->batch->element[0]->str);
-        l->finished = strcmp(l->cursor, "0") == 0;
-        wt_req_alive(l->op.req);
-    }
-    go_on(l, rc, &err);
-}
-
-static int scan(struct list_op *l) {
-    struct rds *r = l->op.r;
-    const char *prefix = l->op.req->key;
-    size_t len = strlen(prefix);
-    bool folder = shallow(l) && len && prefix[len - 1] != '/';
-    char pattern[RDS_NAME_SIZE];
-    if (with_orphans(l))
-        snprintf(pattern, sizeof pattern, "wt:*");
-    else /* keys have no character that means something in a pattern */
-        snprintf(pattern, sizeof pattern, "wt:{%s%s*", prefix, folder ? "/" : "");
-    const char *argv[] = {"SCAN", l->cursor, "MATCH", pattern, "COUNT", "500"};
-    struct rds_cmd *cmd = rds_cmd_new(r, 6, argv, NULL);
-    if (cmd)
-        cmd->fixed = r->node[l->node_at];
-    return rds_op_issue(&l->op, cmd, on_batch);
-}
-
-static bool next_server(struct list_op *l) {
-    const struct rds *r = l->op.r;
-    while (++l->node_at < r->n_nodes && r->url.cluster && r->node[l->node_at]->slots == 0)
-        ;
-    snprintf(l->cursor, sizeof l->cursor, "0");
-    l->finished = false;
-    return l->node_at < r->n_nodes;
-}
-
-/* Names of the batch, while there are places; then the next batch. 0 with nothing under way: all done. */
-static int step(struct list_op *l, struct wt_err *err) {
-    while (l->batch && l->next < l->batch->element[1]->elements && l->op.busy < RDS_WINDOW) {
-        int rc = take_name(l);
-        if (rc != 0)
-            return rc < 0 ? wt_err_set(err, rc, "the list ended early: %s", wt_err_text(rc)) : rc;
-        l->next++;
-    }
-    if (l->op.busy)
-        return 0;
-    if (l->batch)
-        freeReplyObject(l->batch);
-    l->batch = NULL;
-    if (l->finished && !next_server(l))
-        return 0;
-    return scan(l);
-}
-
-static void on_list_gate(struct rds_cmd *cmd) {
-    struct list_op *l = rds_op_replied(cmd);
-    struct wt_err err = cmd->err;
-    if (l->op.r->url.cluster && l->op.r->node[0]->slots == 0)
-        next_server(l);
-    go_on(l, cmd->rc, &err);
+    rds_scan_stop(l->scan);
+    rds_op_end(op, WT_ECANCELED, NULL);
 }
 
 void rds_op_list(struct wt_tier *tier, struct wt_req *req) {
     struct rds *r = wt_backend_state(tier);
+    bool shallow = req->flags & WT_LIST_SHALLOW;
     struct list_op *l = rds_op_new(r, req, sizeof *l, cancel_list);
     if (!l)
         return;
-    snprintf(l->cursor, sizeof l->cursor, "0");
-    /* Answered when the slots of a cluster are known. */
-    if (rds_op_issue(&l->op, rds_cmd_key(r, "GET", "wt:!mark:{0}"), on_list_gate) < 0)
-        end_list(l, WT_ENOMEM, NULL);
+    struct rds_scan_opts opts = {
+        .prefix = req->key,
+        .shallow = shallow,
+        .orphans = !shallow && !req->key[0],
+        .each = on_entry,
+        .alive = on_alive,
+        .ended = on_ended,
+        .arg = l,
+    };
+    l->scan = rds_scan_start(r, &opts);
+    if (!l->scan)
+        rds_op_end(&l->op, WT_ENOMEM, NULL);
+}
+
+/* ---- the count ---- */
+
+static int add_up(void *arg, const struct wt_entry *entry) {
+    struct rds *r = arg;
+    r->count.seen += entry->size;
+    return 0;
+}
+
+static void on_counted(void *arg, int rc, const struct wt_err *err) {
+    struct rds *r = arg;
+    struct rds_count *count = &r->count;
+    count->scan = NULL;
+    if (rc == 0) {
+        count->known = true;
+        count->used = count->seen;
+    }
+    struct rds_waiter *waiters = count->waiters;
+    count->waiters = NULL;
+    while (waiters) {
+        struct rds_waiter *w = waiters;
+        waiters = w->next;
+        w->ready(w, rc, err);
+    }
+}
+
+/* 0: known; 1: w is called when it is; negative: it cannot be. */
+int rds_count_want(struct rds *r, struct rds_waiter *w) {
+    struct rds_count *count = &r->count;
+    if (count->known)
+        return 0;
+    if (!count->scan) {
+        struct rds_scan_opts opts = {.prefix = "", .each = add_up, .ended = on_counted, .arg = r};
+        count->seen = 0;
+        count->scan = rds_scan_start(r, &opts);
+        if (!count->scan)
+            return WT_ENOMEM;
+    }
+    w->next = count->waiters;
+    count->waiters = w;
+    return 1;
+}
+
+void rds_count_leave(struct rds *r, const struct rds_waiter *w) {
+    for (struct rds_waiter **at = &r->count.waiters; *at; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            return;
+        }
+}
+
+void rds_count_add(struct rds *r, uint64_t bytes) {
+    r->count.used += bytes;
+}
+
+void rds_count_take(struct rds *r, uint64_t bytes) {
+    r->count.used = bytes < r->count.used ? r->count.used - bytes : 0;
+}
+
+void rds_count_forget(struct rds *r) {
+    r->count.known = false;
+}
+
+void rds_count_stop(struct rds *r) {
+    if (r->count.scan)
+        rds_scan_stop(r->count.scan);
+    r->count.scan = NULL;
 }

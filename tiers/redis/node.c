@@ -232,6 +232,7 @@ bool rds_node_mark(const struct rds_node *node, char out[RDS_NAME_SIZE]) {
 
 static void contents_gone(struct rds_node *node, const char *how) {
     rds_cache_clear(&node->r->cache);
+    rds_count_forget(node->r);
     wt_log(node->r->log, WT_LOG_WARN, "redis %s %s: what it held may be gone", node->name, how);
 }
 
@@ -239,6 +240,20 @@ void rds_node_saw_run_id(struct rds_node *node, const char *run_id) {
     if (node->run_id[0] && strcmp(node->run_id, run_id) != 0)
         contents_gone(node, "was restarted");
     snprintf(node->run_id, sizeof node->run_id, "%s", run_id);
+}
+
+/* After a flush there is none: a new one, by whoever has the right. */
+static void renew_mark(struct rds_node *node) {
+    char name[RDS_NAME_SIZE], value[24];
+    if (wt_backend_opts(node->r->tier)->read_only || !rds_node_mark(node, name))
+        return;
+    snprintf(value, sizeof value, "%016llx", (unsigned long long)rds_token_new(node->r));
+    struct rds_cmd *cmd =
+        rds_cmd_new(node->r, 4, (const char *const[]){"SET", name, value, "NX"}, NULL);
+    if (!cmd)
+        return;
+    cmd->fixed = node;
+    rds_cmd_submit(cmd);
 }
 
 void rds_node_saw_mark(struct rds_node *node, const redisReply *reply) {
@@ -250,4 +265,6 @@ void rds_node_saw_mark(struct rds_node *node, const redisReply *reply) {
     if (node->mark[0] && strcmp(node->mark, mark) != 0)
         contents_gone(node, "was flushed");
     memcpy(node->mark, mark, sizeof mark);
+    if (!mark[0])
+        renew_mark(node);
 }

@@ -19,6 +19,7 @@ enum { CHUNK_COST = 256, HEAD_COST = 512 }; /* of a name and its entry in Redis,
 
 void rds_put_free(struct rds *r, struct rds_put *put) {
     r->reserved -= put->reserved;
+    r->open_bytes -= put->entered ? put->head.size : 0;
     wt_put_fini(&put->head);
     free(put->crc);
     free(put->small);
@@ -30,9 +31,12 @@ void rds_put_free(struct rds *r, struct rds_put *put) {
 struct open_op {
     struct rds_op op;
     struct rds_survey survey;
+    struct rds_waiter waiter;
 };
 
 static void cancel_open(struct rds_op *op) {
+    struct open_op *o = (struct open_op *)op;
+    rds_count_leave(op->r, &o->waiter);
     rds_op_end(op, WT_ECANCELED, NULL);
 }
 
@@ -62,7 +66,9 @@ static int make_put(struct rds *r, const struct wt_req *req, struct rds_put **ou
         return wt_err_set(err, WT_ENOMEM, "out of memory for a put");
     }
     put->reserved = req->size;
+    put->entered = true;
     r->reserved += req->size;
+    r->open_bytes += req->size;
     *out = put;
     return 0;
 }
@@ -71,12 +77,49 @@ static uint64_t cost_of(uint64_t size) {
     return size + HEAD_COST + size / RDS_CHUNK * CHUNK_COST;
 }
 
-static int no_room(const struct rds *r, uint64_t size, uint64_t used, uint64_t capacity,
-                   struct wt_err *err) {
+/* By the capacity that the tier was given. */
+static int check_capacity(const struct rds *r, uint64_t size, struct wt_err *err) {
+    uint64_t limit = wt_backend_opts(r->tier)->capacity, used = r->count.used;
+    uint64_t left = used < limit ? limit - used : 0;
+    left = r->open_bytes < left ? left - r->open_bytes : 0;
+    if (!limit || size <= left)
+        return 0;
     char a[WT_SIZE_TEXT], b[WT_SIZE_TEXT], c[WT_SIZE_TEXT], d[WT_SIZE_TEXT];
-    return wt_err_set(err, WT_EFULL, "%s more do not fit: %s of %s used, %s reserved by open puts",
-                      wt_size_format(size, a), wt_size_format(used, b), wt_size_format(capacity, c),
-                      wt_size_format(r->reserved, d));
+    return wt_err_set(err, WT_EFULL, "%s do not fit: %s of capacity %s are used, %s by open puts",
+                      wt_size_format(size, a), wt_size_format(used, b), wt_size_format(limit, c),
+                      wt_size_format(r->open_bytes, d));
+}
+
+/* By what the servers have. */
+static int check_room(const struct rds *r, uint64_t room, uint64_t size, struct wt_err *err) {
+    uint64_t left = r->reserved < room ? room - r->reserved : 0;
+    if (room == UINT64_MAX || cost_of(size) <= left)
+        return 0;
+    char a[WT_SIZE_TEXT], b[WT_SIZE_TEXT], c[WT_SIZE_TEXT];
+    return wt_err_set(err, WT_EFULL,
+                      "%s do not fit: maxmemory leaves room for %s, %s of it taken by open puts",
+                      wt_size_format(size, a), wt_size_format(room, b),
+                      wt_size_format(r->reserved, c));
+}
+
+static void end_open(struct open_op *o, int rc, struct wt_err *err) {
+    struct wt_req *req = o->op.req;
+    struct rds_put *put = NULL;
+    if (rc == 0)
+        rc = check_capacity(o->op.r, req->size, err);
+    if (rc == 0)
+        rc = make_put(o->op.r, req, &put, err);
+    if (rc == 0)
+        req->put = &put->head;
+    rds_op_end(&o->op, rc, err);
+}
+
+static void on_open_counted(struct rds_waiter *w, int rc, const struct wt_err *why) {
+    struct open_op *o = (struct open_op *)((char *)w - offsetof(struct open_op, waiter));
+    struct wt_err err = {0};
+    if (why)
+        err = *why;
+    end_open(o, rc, &err);
 }
 
 static void on_survey(struct rds_cmd *cmd);
@@ -84,28 +127,18 @@ static void on_survey(struct rds_cmd *cmd);
 /* All servers have told. */
 static void decide(struct open_op *o) {
     struct rds *r = o->op.r;
-    struct wt_req *req = o->op.req;
     struct wt_err err = {0};
-    uint64_t used, capacity;
-    rds_survey_result(r, &o->survey, &used, &capacity);
-    int rc = 0;
-    if (capacity && (used > capacity || r->reserved > capacity - used ||
-                     cost_of(req->size) > capacity - used - r->reserved)) {
-        if (rds_chores_hurry(r)) { /* they go before their time; then ask again */
-            o->survey = (struct rds_survey){0};
-            rc = rds_survey_ask(&o->op, &o->survey, on_survey);
-            if (rc > 0)
-                return;
-        }
-        if (rc == 0)
-            rc = no_room(r, req->size, used, capacity, &err);
+    int rc = check_room(r, o->survey.room, o->op.req->size, &err);
+    if (rc < 0 && rds_chores_hurry(r)) { /* they go before their time; then ask again */
+        o->survey = (struct rds_survey){0};
+        rc = rds_survey_ask(&o->op, &o->survey, on_survey);
+        if (rc > 0)
+            return;
     }
-    struct rds_put *put = NULL;
-    if (rc == 0)
-        rc = make_put(r, req, &put, &err);
-    if (rc == 0)
-        req->put = &put->head;
-    rds_op_end(&o->op, rc, &err);
+    if (rc == 0 && wt_backend_opts(r->tier)->capacity)
+        rc = rds_count_want(r, &o->waiter);
+    if (rc <= 0)
+        end_open(o, rc, &err);
 }
 
 static void on_survey(struct rds_cmd *cmd) {
@@ -136,8 +169,11 @@ void rds_op_put_open(struct wt_tier *tier, struct wt_req *req) {
     struct rds *r = wt_backend_state(tier);
     char name[RDS_NAME_SIZE];
     struct open_op *o = rds_op_new(r, req, sizeof *o, cancel_open);
+    if (!o)
+        return;
+    o->waiter.ready = on_open_counted;
     rds_name_head(name, req->key);
-    if (o && rds_op_issue(&o->op, rds_cmd_key(r, "EXISTS", name), on_exists) < 0)
+    if (rds_op_issue(&o->op, rds_cmd_key(r, "EXISTS", name), on_exists) < 0)
         rds_op_end(&o->op, WT_ENOMEM, NULL);
 }
 

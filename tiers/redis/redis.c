@@ -98,6 +98,7 @@ static void fail_all(struct rds *r, struct rds_queue *q) {
 static void shut(struct rds *r) {
     r->closing = true;
     rds_chores_free(r);
+    rds_count_stop(r);
     if (r->map.cmd)
         rds_cmd_drop(r->map.cmd);
     r->map.cmd = NULL;

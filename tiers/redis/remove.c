@@ -15,7 +15,7 @@ static void on_taken(struct rds_cmd *cmd) {
     int rc = rds_cmd_expect(cmd, REDIS_REPLY_STRING, &err);
     rds_cache_drop(&op->r->cache, op->req->key);
     if (rc == 0)
-        rds_retire(op->r, op->req->key, cmd->reply->str, (size_t)cmd->reply->len, 0);
+        rds_retire(op->r, op->req->key, cmd->reply, 0);
     rds_op_end(op, rc, &err);
 }
 

@@ -1,8 +1,8 @@
 /*
  * USAGE and PROBE: questions to every server.
  *
- * Happy path: in a cluster a first command by key makes sure that the slots are known; then each server
- * with slots is asked. Room is what the server with the least of it, for its share of the slots, lets in:
+ * Happy path: a first command by key makes sure that the slots of a cluster are known; then each server
+ * with slots is asked. USAGE: the bytes of all objects (list.c), and what more there is room for. Room is what the server with the least of it, for its share of the slots, lets in:
  * maxmemory less 5%, less what its clients have in flight (replies count as used memory).
  * Failures: a server that does not answer is an error; one that refuses INFO (no right) leaves us blind, and
  * its own -OOM is then the only limit.
@@ -79,37 +79,16 @@ int rds_survey_add(struct rds *r, struct rds_survey *s, struct rds_cmd *cmd, str
     if (rc < 0)
         return rc;
     const char *info = cmd->reply->str;
-    uint64_t used = 0, data = 0, max = 0, clients = 0;
+    uint64_t used = 0, max = 0, clients = 0;
     if (!rds_info_number(info, "used_memory", &used))
         return wt_err_set(err, WT_EIO, "%s: INFO does not tell used_memory", cmd->fixed->name);
-    if (!rds_info_number(info, "used_memory_dataset", &data))
-        data = used;
     rds_info_number(info, "maxmemory", &max);
     rds_info_number(info, "connected_clients", &clients);
     check_policy(r, cmd->fixed, info);
-    s->used += used;
-    s->data += data;
-    if (max) {
-        uint64_t room = room_of(r, cmd->fixed, used, max, clients);
-        s->limited = true;
-        if (room < s->room)
-            s->room = room;
-    }
+    uint64_t room = max ? room_of(r, cmd->fixed, used, max, clients) : UINT64_MAX;
+    if (room < s->room)
+        s->room = room;
     return 0;
-}
-
-void rds_survey_result(const struct rds *r, const struct rds_survey *s, uint64_t *used,
-                       uint64_t *capacity) {
-    uint64_t ours = wt_backend_opts(r->tier)->capacity;
-    uint64_t our_room = !ours ? UINT64_MAX : ours > s->data ? ours - s->data : 0;
-    *used = s->used;
-    *capacity = 0;
-    if (ours && !s->blind && (!s->limited || our_room <= s->room)) {
-        *used = s->data;
-        *capacity = ours;
-    } else if (s->limited && !s->blind) {
-        *capacity = s->used + s->room;
-    }
 }
 
 /* ---- USAGE ---- */
@@ -117,10 +96,31 @@ void rds_survey_result(const struct rds *r, const struct rds_survey *s, uint64_t
 struct usage_op {
     struct rds_op op;
     struct rds_survey survey;
+    struct rds_waiter waiter;
 };
 
 static void cancel_usage(struct rds_op *op) {
+    struct usage_op *u = (struct usage_op *)op;
+    rds_count_leave(op->r, &u->waiter);
     rds_op_end(op, WT_ECANCELED, NULL);
+}
+
+static void end_usage(struct usage_op *u, int rc, const struct wt_err *err) {
+    struct rds *r = u->op.r;
+    uint64_t limit = wt_backend_opts(r->tier)->capacity;
+    if (rc == 0) {
+        uint64_t used = r->count.used, room = u->survey.room;
+        if (room < UINT64_MAX - used && (!limit || used + room < limit))
+            limit = used + room;
+        u->op.req->used = used;
+        u->op.req->capacity = limit;
+    }
+    rds_op_end(&u->op, rc, err);
+}
+
+static void on_usage_counted(struct rds_waiter *w, int rc, const struct wt_err *err) {
+    struct usage_op *u = (struct usage_op *)((char *)w - offsetof(struct usage_op, waiter));
+    end_usage(u, rc, err);
 }
 
 static void go_on_usage(struct usage_op *u, int rc, struct wt_err *err);
@@ -132,7 +132,6 @@ static void on_usage(struct rds_cmd *cmd) {
 }
 
 static void go_on_usage(struct usage_op *u, int rc, struct wt_err *err) {
-    struct wt_req *req = u->op.req;
     if (rc == 0)
         rc = rds_survey_ask(&u->op, &u->survey, on_usage);
     if (rc > 0)
@@ -140,25 +139,26 @@ static void go_on_usage(struct usage_op *u, int rc, struct wt_err *err) {
     if (rc == 0 && u->survey.blind)
         rc = wt_err_set(err, WT_EDENIED, "this user may not INFO: add +info to its ACL rules");
     if (rc == 0)
-        rds_survey_result(u->op.r, &u->survey, &req->used, &req->capacity);
-    rds_op_end(&u->op, rc, err);
+        rc = rds_count_want(u->op.r, &u->waiter);
+    if (rc <= 0)
+        end_usage(u, rc, err);
 }
 
 static void on_slots_known(struct rds_cmd *cmd) {
     struct usage_op *u = rds_op_replied(cmd);
     struct wt_err err = cmd->err;
+    if (cmd->rc == 0 && !u->op.r->url.cluster) /* it was the sentinel */
+        rds_node_saw_mark(u->op.r->node[0], cmd->reply);
     go_on_usage(u, cmd->rc, &err);
-}
-
-/* Any command with a key: it is answered when the slots are known. */
-static struct rds_cmd *any_key(struct rds *r) {
-    return rds_cmd_key(r, "GET", "wt:!mark:{0}");
 }
 
 void rds_op_usage(struct wt_tier *tier, struct wt_req *req) {
     struct rds *r = wt_backend_state(tier);
     struct usage_op *u = rds_op_new(r, req, sizeof *u, cancel_usage);
-    if (u && rds_op_issue(&u->op, any_key(r), on_slots_known) < 0)
+    if (!u)
+        return;
+    u->waiter.ready = on_usage_counted;
+    if (rds_op_issue(&u->op, rds_cmd_any(r), on_slots_known) < 0)
         rds_op_end(&u->op, WT_ENOMEM, NULL);
 }
 
@@ -169,10 +169,14 @@ struct probe_op {
     uint32_t next_node;
 };
 
+static void cancel_probe(struct rds_op *op) {
+    rds_op_end(op, WT_ECANCELED, NULL);
+}
+
 static struct rds_cmd *make_mark(struct rds_node *node) {
     char name[RDS_NAME_SIZE];
     if (!rds_node_mark(node, name))
-        return any_key(node->r);
+        return rds_cmd_any(node->r);
     return rds_cmd_key(node->r, "GET", name);
 }
 
@@ -200,12 +204,12 @@ static void on_probe_key(struct rds_cmd *cmd) {
 /* A probe does not wait for the next attempt to connect: it makes it. */
 void rds_op_probe(struct wt_tier *tier, struct wt_req *req) {
     struct rds *r = wt_backend_state(tier);
-    struct probe_op *p = rds_op_new(r, req, sizeof *p, cancel_usage);
+    struct probe_op *p = rds_op_new(r, req, sizeof *p, cancel_probe);
     if (!p)
         return;
     for (uint32_t i = 0; i < r->n_nodes; i++)
         if (rds_node_wanted(r->node[i]))
             rds_node_hurry(r->node[i]);
-    if (rds_op_issue(&p->op, any_key(r), on_probe_key) < 0)
+    if (rds_op_issue(&p->op, rds_cmd_any(r), on_probe_key) < 0)
         rds_op_end(&p->op, WT_ENOMEM, NULL);
 }

@@ -38,7 +38,8 @@ static uint32_t draw_class(const struct wt_gen *g, struct wt_rng *rng) {
     return c;
 }
 
-static void draw_picture(const struct wt_gen *g, uint32_t cls, uint64_t i, struct wt_rng *rng, uint8_t *levels, uint8_t *data) {
+static void draw_picture(const struct wt_gen *g, uint32_t cls, uint64_t i, struct wt_rng *rng,
+                         uint8_t *levels, uint8_t *data) {
     const struct wt_gen_opts *o = &g->opts;
     struct wt_rng noise = wt_rng_of(o->seed ^ UINT64_C(0x5eed), i);
     if (o->kind == WT_GEN_SEM) {
@@ -67,12 +68,15 @@ static int format_meta(const struct wt_gen *g, struct wt_rng *rng, char *out, si
         y = (int)wt_rng_below(rng, 29) - 14;
     } while (x * x + y * y > 14 * 14);
     return snprintf(out, size,
-                    "{\"source\":\"gen\",\"die_x\":%d,\"die_y\":%d,\"radius_mm\":%.1f,\"tool\":\"%s-%02u\",\"recipe\":\"%s\"}", x, y,
-                    die_mm * sqrt(x * x + y * y), g->opts.kind == WT_GEN_SEM ? "SEM" : "PROBE", 1 + wt_rng_below(rng, 6),
+                    "{\"source\":\"gen\",\"die_x\":%d,\"die_y\":%d,\"radius_mm\":%.1f,\"tool\":\"%"
+                    "s-%02u\",\"recipe\":\"%s\"}",
+                    x, y, die_mm * sqrt(x * x + y * y),
+                    g->opts.kind == WT_GEN_SEM ? "SEM" : "PROBE", 1 + wt_rng_below(rng, 6),
                     recipes[wt_rng_below(rng, 4)]);
 }
 
-static int make_sample(struct wt_gen *g, struct wt_image *image, uint64_t i, wt_emit_fn emit, void *arg, struct wt_err *err) {
+static int make_sample(struct wt_gen *g, struct wt_image *image, uint64_t i, wt_emit_fn emit,
+                       void *arg, struct wt_err *err) {
     const struct wt_gen_opts *o = &g->opts;
     struct wt_rng rng = wt_rng_of(o->seed, i);
     struct wt_shape shape = {.dtype = o->dtype, .ndim = 2, .dim = {o->height, o->width}};
@@ -85,8 +89,10 @@ static int make_sample(struct wt_gen *g, struct wt_image *image, uint64_t i, wt_
     if (rc < 0)
         return rc;
     uint32_t cls = draw_class(g, &rng);
-    uint64_t wafer = (uint64_t)((double)i / (double)o->samples * (double)o->lots * (double)o->wafers);
-    snprintf(key, sizeof key, "lot%04" PRIu64 "/w%02" PRIu64 "/s%07" PRIu64, wafer / o->wafers, wafer % o->wafers, i);
+    uint64_t wafer =
+        (uint64_t)((double)i / (double)o->samples * (double)o->lots * (double)o->wafers);
+    snprintf(key, sizeof key, "lot%04" PRIu64 "/w%02" PRIu64 "/s%07" PRIu64, wafer / o->wafers,
+             wafer % o->wafers, i);
     format_meta(g, &rng, meta, sizeof meta);
     draw_picture(g, cls, i, &rng, image->scratch.data, data);
     struct wt_tensor tensor = {.name = "", .shape = shape, .data = data};
@@ -99,20 +105,22 @@ static int make_sample(struct wt_gen *g, struct wt_image *image, uint64_t i, wt_
     return emit(arg, &s, err);
 }
 
-static int gen_read(struct wt_source *src, struct wt_image *image, uint64_t first, uint64_t count, wt_emit_fn emit, void *arg,
-                    struct wt_err *err) {
+static int gen_read(struct wt_source *src, struct wt_image *image, uint64_t first, uint64_t count,
+                    wt_emit_fn emit, void *arg, struct wt_err *err) {
     int rc = 0;
     for (uint64_t i = first; rc == 0 && i < first + count; i++)
         rc = make_sample((struct wt_gen *)src, image, i, emit, arg, err);
     return rc;
 }
 
-static const struct wt_source_ops gen_ops = {.tar_bytes = gen_tar_bytes, .ordered = gen_ordered, .read = gen_read};
+static const struct wt_source_ops gen_ops = {
+    .tar_bytes = gen_tar_bytes, .ordered = gen_ordered, .read = gen_read};
 
 int wt_gen_open(const struct wt_gen_opts *opts, struct wt_gen **out, struct wt_err *err) {
     uint64_t pixels = (uint64_t)opts->height * opts->width;
     if (pixels == 0 || pixels * wt_dtype_size(opts->dtype) > WT_IMAGE_MAX)
-        return wt_err_set(err, WT_ERANGE, "images of %u x %u cannot be generated", opts->height, opts->width);
+        return wt_err_set(err, WT_ERANGE, "images of %u x %u cannot be generated", opts->height,
+                          opts->width);
     if (opts->samples == 0 || opts->lots == 0 || opts->wafers == 0)
         return wt_err_set(err, WT_ERANGE, "samples, lots and wafers have to be 1 or more");
     struct wt_gen *g = wt_calloc(1, sizeof *g);

@@ -1,9 +1,10 @@
 /*
  * Synthetic wafers as a source of samples, so that demo and tests need no download.
  *
- * map: a grid of dies with 0 (off the wafer), 1 (good), 2 (bad), in the nine defect patterns of wafer map collections with a natural imbalance.
- * sem: lines and spaces or contact holes as a scanning electron microscope shows them, with shot noise and a defect or none.
- * Sample i is a pure function of (seed, i, options): the same on any number of threads.
+ * map: a grid of dies with 0 (off the wafer), 1 (good), 2 (bad), in the nine defect patterns of
+ * wafer map collections with a natural imbalance. sem: lines and spaces or contact holes as a
+ * scanning electron microscope shows them, with shot noise and a defect or none. Sample i is a pure
+ * function of (seed, i, options): the same on any number of threads.
  */
 #ifndef WT_TOOLS_GEN_GEN_H
 #define WT_TOOLS_GEN_GEN_H

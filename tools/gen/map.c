@@ -1,4 +1,5 @@
-/* Wafer maps: a disc of dies, each bad with a probability that depends on where it is and on the pattern; see gen.h. */
+/* Wafer maps: a disc of dies, each bad with a probability that depends on where it is and on the
+ * pattern; see gen.h. */
 #include "tools/gen/gen.h"
 
 #include <math.h>
@@ -8,8 +9,9 @@ enum { OFF = 0, GOOD = 1, BAD = 2 };
 enum pattern { NONE, CENTER, DONUT, EDGE_LOC, EDGE_RING, LOC, RANDOM, SCRATCH, NEAR_FULL };
 
 const struct wt_gen_class wt_gen_map_classes[WT_GEN_MAP_CLASSES] = {
-    {"none", 0.70},  {"center", 0.055}, {"donut", 0.015},  {"edge-loc", 0.06}, {"edge-ring", 0.075},
-    {"loc", 0.05},   {"random", 0.02},  {"scratch", 0.02}, {"near-full", 0.005},
+    {"none", 0.70},     {"center", 0.055},    {"donut", 0.015},
+    {"edge-loc", 0.06}, {"edge-ring", 0.075}, {"loc", 0.05},
+    {"random", 0.02},   {"scratch", 0.02},    {"near-full", 0.005},
 };
 
 struct form { /* of the pattern on this wafer; the wafer's radius is 1 */
@@ -62,9 +64,11 @@ static double probability(const struct form *f, double x, double y) {
 }
 
 /* A bent line of bad dies. */
-static void scratch(const struct form *f, uint32_t height, uint32_t width, struct wt_rng *rng, uint8_t *out) {
+static void scratch(const struct form *f, uint32_t height, uint32_t width, struct wt_rng *rng,
+                    uint8_t *out) {
     double x = wt_rng_between(rng, -0.5, 0.5), y = wt_rng_between(rng, -0.5, 0.5);
-    double angle = f->angle, bend = wt_rng_between(rng, -1, 1), length = wt_rng_between(rng, 0.5, 1.3);
+    double angle = f->angle, bend = wt_rng_between(rng, -1, 1),
+           length = wt_rng_between(rng, 0.5, 1.3);
     double step = 0.7 / (height > width ? height : width);
     for (double done = 0; done < length; done += step) {
         x += step * cos(angle);

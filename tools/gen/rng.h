@@ -1,5 +1,6 @@
 /*
- * Random numbers by counter: draw n of a stream is a pure function of (key, n), so any thread makes the same sample.
+ * Random numbers by counter: draw n of a stream is a pure function of (key, n), so any thread makes
+ * the same sample.
  */
 #ifndef WT_TOOLS_GEN_RNG_H
 #define WT_TOOLS_GEN_RNG_H
@@ -19,7 +20,8 @@ struct wt_rng {
     uint64_t key, n;
 };
 static inline struct wt_rng wt_rng_of(uint64_t seed, uint64_t stream) {
-    return (struct wt_rng){.key = wt_rng_mix(wt_rng_mix(seed + WT_RNG_STEP) ^ (stream * WT_RNG_STEP))};
+    return (struct wt_rng){.key =
+                               wt_rng_mix(wt_rng_mix(seed + WT_RNG_STEP) ^ (stream * WT_RNG_STEP))};
 }
 static inline uint64_t wt_rng_next(struct wt_rng *r) {
     return wt_rng_mix(r->key + ++r->n * WT_RNG_STEP);

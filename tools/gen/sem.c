@@ -1,6 +1,7 @@
 /*
- * SEM-like images: a periodic pattern with bright edges, a defect, and shot noise; see gen.h. The pattern is drawn row by row from one
- * period, the noise costs about a nanosecond a pixel: generating keeps up with a disk.
+ * SEM-like images: a periodic pattern with bright edges, a defect, and shot noise; see gen.h. The
+ * pattern is drawn row by row from one period, the noise costs about a nanosecond a pixel:
+ * generating keeps up with a disk.
  */
 #include "tools/gen/gen.h"
 
@@ -11,7 +12,8 @@ enum defect { NONE, BRIDGE, BREAK, PARTICLE, PIT, SCRATCH };
 enum { PERIOD_MAX = 64 };
 
 const struct wt_gen_class wt_gen_sem_classes[WT_GEN_SEM_CLASSES] = {
-    {"none", 0.70}, {"bridge", 0.08}, {"break", 0.08}, {"particle", 0.08}, {"pit", 0.04}, {"scratch", 0.02},
+    {"none", 0.70},     {"bridge", 0.08}, {"break", 0.08},
+    {"particle", 0.08}, {"pit", 0.04},    {"scratch", 0.02},
 };
 
 struct image {
@@ -63,7 +65,8 @@ static void repeat(uint8_t *out, uint32_t period, uint32_t width) {
 static void draw_lines(const struct image *im, const struct texture *t, struct wt_rng *rng) {
     uint8_t profile[2 * PERIOD_MAX];
     for (uint32_t x = 0; x < t->period; x++)
-        profile[x] = profile[x + t->period] = shade(t, t->line / 2.0 - fabs(x + 0.5 - t->period / 2.0));
+        profile[x] = profile[x + t->period] =
+            shade(t, t->line / 2.0 - fabs(x + 0.5 - t->period / 2.0));
     uint32_t shift = 2;
     for (uint32_t y = 0; y < im->height; y++) {
         uint8_t *row = im->data + (uint64_t)y * im->width;
@@ -91,37 +94,47 @@ static void draw_holes(const struct image *im, const struct texture *t) {
     }
 }
 
-static void fill(const struct image *im, int64_t y0, int64_t x0, int64_t h, int64_t w, uint8_t level) {
+static void fill(const struct image *im, int64_t y0, int64_t x0, int64_t h, int64_t w,
+                 uint8_t level) {
     for (int64_t y = y0 < 0 ? 0 : y0; y < y0 + h && y < im->height; y++)
         for (int64_t x = x0 < 0 ? 0 : x0; x < x0 + w && x < im->width; x++)
             im->data[y * im->width + x] = level;
 }
 
-static void disc(const struct image *im, double cy, double cx, double radius, uint8_t inner, uint8_t rim) {
+static void disc(const struct image *im, double cy, double cx, double radius, uint8_t inner,
+                 uint8_t rim) {
     for (int64_t y = (int64_t)(cy - radius); y <= (int64_t)(cy + radius) + 1; y++)
         for (int64_t x = (int64_t)(cx - radius); x <= (int64_t)(cx + radius) + 1; x++) {
-            double r = sqrt(((double)y - cy) * ((double)y - cy) + ((double)x - cx) * ((double)x - cx));
+            double r =
+                sqrt(((double)y - cy) * ((double)y - cy) + ((double)x - cx) * ((double)x - cx));
             if (r <= radius && y >= 0 && x >= 0 && y < im->height && x < im->width)
                 im->data[y * im->width + x] = r > radius - 1.5 ? rim : inner;
         }
 }
 
 /* Lines: a bridge fills the dark space between two of them, a break parts one. */
-static void patch_lines(const struct image *im, const struct texture *t, double cy, double cx, bool bridge) {
+static void patch_lines(const struct image *im, const struct texture *t, double cy, double cx,
+                        bool bridge) {
     int64_t period = t->period, space = period - t->line;
     int64_t width = (bridge ? space : t->line) + 4;
-    int64_t from = bridge ? -space / 2 - 2 : space / 2 - 2; /* from the start of the period; the line is in its middle */
+    int64_t from =
+        bridge ? -space / 2 - 2
+               : space / 2 - 2; /* from the start of the period; the line is in its middle */
     uint8_t level = bridge ? t->bright : t->dark;
     if (t->upright)
-        fill(im, (int64_t)cy, (int64_t)cx - ((int64_t)cx + t->phase_x) % period + from, period / 2, width, level);
+        fill(im, (int64_t)cy, (int64_t)cx - ((int64_t)cx + t->phase_x) % period + from, period / 2,
+             width, level);
     else
-        fill(im, (int64_t)cy - ((int64_t)cy + t->phase_y) % period + from, (int64_t)cx, width, period / 2, level);
+        fill(im, (int64_t)cy - ((int64_t)cy + t->phase_y) % period + from, (int64_t)cx, width,
+             period / 2, level);
 }
 
 /* Holes: a bridge is a dark channel between two of them, a break a hole that is not there. */
-static void patch_holes(const struct image *im, const struct texture *t, double cy, double cx, bool bridge) {
+static void patch_holes(const struct image *im, const struct texture *t, double cy, double cx,
+                        bool bridge) {
     int64_t period = t->period, channel = period / 4;
-    int64_t row = (int64_t)cy - ((int64_t)cy + t->phase_y) % period, col = (int64_t)cx - ((int64_t)cx + t->phase_x) % period;
+    int64_t row = (int64_t)cy - ((int64_t)cy + t->phase_y) % period,
+            col = (int64_t)cx - ((int64_t)cx + t->phase_x) % period;
     if (bridge)
         fill(im, row + (period - channel) / 2, col + period / 2, channel, period, t->dark);
     else
@@ -130,7 +143,8 @@ static void patch_holes(const struct image *im, const struct texture *t, double 
 
 static void scratch(const struct image *im, double y, double x, struct wt_rng *rng) {
     double angle = wt_rng_between(rng, -M_PI, M_PI), bend = wt_rng_between(rng, -0.01, 0.01);
-    double length = wt_rng_between(rng, 0.3, 0.8) * (im->height < im->width ? im->height : im->width);
+    double length =
+        wt_rng_between(rng, 0.3, 0.8) * (im->height < im->width ? im->height : im->width);
     for (double done = 0; done < length; done++) {
         fill(im, (int64_t)y, (int64_t)x, 2, 2, 25);
         y += sin(angle);
@@ -139,8 +153,10 @@ static void scratch(const struct image *im, double y, double x, struct wt_rng *r
     }
 }
 
-static void draw_defect(const struct image *im, const struct texture *t, enum defect defect, struct wt_rng *rng) {
-    double cy = wt_rng_between(rng, 0.2, 0.8) * im->height, cx = wt_rng_between(rng, 0.2, 0.8) * im->width;
+static void draw_defect(const struct image *im, const struct texture *t, enum defect defect,
+                        struct wt_rng *rng) {
+    double cy = wt_rng_between(rng, 0.2, 0.8) * im->height,
+           cx = wt_rng_between(rng, 0.2, 0.8) * im->width;
     double radius = t->period * wt_rng_between(rng, 0.3, 0.9);
     switch (defect) {
     case BRIDGE:
@@ -172,8 +188,9 @@ void wt_gen_sem(uint32_t cls, uint32_t height, uint32_t width, struct wt_rng *rn
     draw_defect(&im, &t, (enum defect)cls, rng);
 }
 
-/* Sixteen random bits as the sum of two bytes around 0 (a triangle, standard deviation 104), times a straight line in place of the square root of
- * the level, which it follows within a fifth over the levels that are used; in 256ths of a level. */
+/* Sixteen random bits as the sum of two bytes around 0 (a triangle, standard deviation 104), times
+ * a straight line in place of the square root of the level, which it follows within a fifth over
+ * the levels that are used; in 256ths of a level. */
 static inline int32_t shot(uint32_t bits, int32_t level) {
     int32_t triangle = (int32_t)(bits & 255) + (int32_t)(bits >> 8 & 255) - 255;
     return triangle * (6 + level / 8);
@@ -189,7 +206,8 @@ void wt_gen_noise_u8(uint64_t key, const uint8_t *levels, uint8_t *out, uint64_t
         uint64_t end = n - i < 4 ? n - i : 4;
         for (uint64_t k = 0; k < end; k++) {
             int32_t level = levels[i + k];
-            out[i + k] = (uint8_t)clamp((level * 256 + shot((uint32_t)(bits >> (16 * k)), level)) / 256, 255);
+            out[i + k] = (uint8_t)clamp(
+                (level * 256 + shot((uint32_t)(bits >> (16 * k)), level)) / 256, 255);
         }
     }
 }
@@ -200,7 +218,8 @@ void wt_gen_noise_u16(uint64_t key, const uint8_t *levels, uint16_t *out, uint64
         uint64_t end = n - i < 4 ? n - i : 4;
         for (uint64_t k = 0; k < end; k++) {
             int32_t level = levels[i + k];
-            out[i + k] = (uint16_t)clamp(level * 256 + shot((uint32_t)(bits >> (16 * k)), level), 65535);
+            out[i + k] =
+                (uint16_t)clamp(level * 256 + shot((uint32_t)(bits >> (16 * k)), level), 65535);
         }
     }
 }

@@ -28,8 +28,9 @@ static bool printable(const char *name) {
 
 static int add_class(struct wt_classes *c, const char *name, struct wt_err *err) {
     if (strlen(name) > CLASS_NAME_MAX || !printable(name))
-        return wt_err_set(err, WT_EINVAL, "'%.60s' is no name for a class: at most %d bytes of printable UTF-8", name,
-                          CLASS_NAME_MAX);
+        return wt_err_set(err, WT_EINVAL,
+                          "'%.60s' is no name for a class: at most %d bytes of printable UTF-8",
+                          name, CLASS_NAME_MAX);
     if (c->n == WT_MAX_CLASSES)
         return wt_err_set(err, WT_ERANGE, "more than %d classes", WT_MAX_CLASSES);
     char *copy = strdup(name);
@@ -75,8 +76,8 @@ static int number_by_order(struct wt_classes *c, struct wt_err *err) {
             c->number[i] = value < 0 ? WT_UNLABELLED : (int32_t)value;
         } else {
             const char *near = wt_nearest(text, (const char *const *)c->name, c->n);
-            return wt_err_set(err, WT_EINVAL, "label '%s' is none of --classes%s%s%s", text, near ? "; the nearest is '" : "",
-                              near ? near : "", near ? "'" : "");
+            return wt_err_set(err, WT_EINVAL, "label '%s' is none of --classes%s%s%s", text,
+                              near ? "; the nearest is '" : "", near ? near : "", near ? "'" : "");
         }
     }
     return 0;
@@ -87,7 +88,8 @@ static bool all_numbers(const struct wt_classes *c, long *max) {
     *max = -1;
     for (uint32_t i = 0; i < c->seen.n; i++) {
         long value;
-        if (!whole_number(wt_names_get(&c->seen, i), &value) || value < -1 || value >= WT_MAX_CLASSES)
+        if (!whole_number(wt_names_get(&c->seen, i), &value) || value < -1 ||
+            value >= WT_MAX_CLASSES)
             return false;
         *max = value > *max ? value : *max;
     }
@@ -151,7 +153,8 @@ int wt_classes_multihot(struct wt_classes *c, const char *order, uint32_t n, str
     if (order) {
         int rc = take_order(c, order, err);
         if (rc == 0 && c->n != n)
-            rc = wt_err_set(err, WT_EINVAL, "--classes names %u classes, the labels have %u columns", c->n, n);
+            rc = wt_err_set(err, WT_EINVAL,
+                            "--classes names %u classes, the labels have %u columns", c->n, n);
         return rc;
     }
     int rc = 0;

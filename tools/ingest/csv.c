@@ -18,15 +18,15 @@ enum { COLUMNS_MAX = 1000 };
 struct wt_csv {
     char *text, *end; /* text[len] is NUL */
     char *next;
-    uint64_t line;    /* of next */
+    uint64_t line; /* of next */
     char separator;
     char **header, **field;
     size_t columns;
     char name[]; /* for messages */
 };
 
-/* Ends the field that begins at p and unquotes it in place. *stop gets the byte that ended it ('\0' at the end of the file); returns the byte after it, or
- * NULL: a quote does not end. */
+/* Ends the field that begins at p and unquotes it in place. *stop gets the byte that ended it ('\0'
+ * at the end of the file); returns the byte after it, or NULL: a quote does not end. */
 static char *take_field(struct wt_csv *csv, char *p, char **field, char *stop) {
     char *out = p;
     *field = p;
@@ -53,7 +53,8 @@ static char *take_field(struct wt_csv *csv, char *p, char **field, char *stop) {
 
 /* One row into csv->field; *n its fields, *line where it begins. 1, 0 at the end, or an error. */
 static int take_row(struct wt_csv *csv, size_t *n, uint64_t *line, struct wt_err *err) {
-    while (csv->next < csv->end && (*csv->next == '\n' || (*csv->next == '\r' && csv->next[1] == '\n'))) {
+    while (csv->next < csv->end &&
+           (*csv->next == '\n' || (*csv->next == '\r' && csv->next[1] == '\n'))) {
         csv->line += *csv->next == '\n';
         csv->next++;
     }
@@ -63,11 +64,12 @@ static int take_row(struct wt_csv *csv, size_t *n, uint64_t *line, struct wt_err
     char stop = csv->separator;
     for (*n = 0; stop == csv->separator; (*n)++) {
         if (*n == COLUMNS_MAX)
-            return wt_err_set(err, WT_EFORMAT, "%s: line %" PRIu64 " has more than %d fields", csv->name, *line,
-                              COLUMNS_MAX);
+            return wt_err_set(err, WT_EFORMAT, "%s: line %" PRIu64 " has more than %d fields",
+                              csv->name, *line, COLUMNS_MAX);
         csv->next = take_field(csv, csv->next, &csv->field[*n], &stop);
         if (!csv->next)
-            return wt_err_set(err, WT_EFORMAT, "%s: the quote in line %" PRIu64 " does not end", csv->name, *line);
+            return wt_err_set(err, WT_EFORMAT, "%s: the quote in line %" PRIu64 " does not end",
+                              csv->name, *line);
     }
     csv->line += stop == '\n';
     return 1;
@@ -100,14 +102,16 @@ static int read_header(struct wt_csv *csv, struct wt_err *err) {
     uint64_t line;
     int rc = take_row(csv, &csv->columns, &line, err);
     if (rc == 0)
-        return wt_err_set(err, WT_EFORMAT, "%s: is empty; its first line has to name the columns", csv->name);
+        return wt_err_set(err, WT_EFORMAT, "%s: is empty; its first line has to name the columns",
+                          csv->name);
     if (rc < 0)
         return rc;
     memcpy(csv->header, csv->field, csv->columns * sizeof *csv->field);
     return 0;
 }
 
-int wt_csv_parse(const char *name, char *text, size_t len, struct wt_csv **out, struct wt_err *err) {
+int wt_csv_parse(const char *name, char *text, size_t len, struct wt_csv **out,
+                 struct wt_err *err) {
     struct wt_csv *csv = wt_calloc(1, sizeof *csv + strlen(name) + 1);
     char *grown = realloc(text, len + 1);
     if (!csv || !grown) {
@@ -181,8 +185,9 @@ int wt_csv_next(struct wt_csv *csv, char *const **fields, uint64_t *line, struct
     if (rc <= 0)
         return rc;
     if (n != csv->columns)
-        return wt_err_set(err, WT_EFORMAT, "%s: line %" PRIu64 " has %zu fields, the header has %zu", csv->name, *line, n,
-                          csv->columns);
+        return wt_err_set(err, WT_EFORMAT,
+                          "%s: line %" PRIu64 " has %zu fields, the header has %zu", csv->name,
+                          *line, n, csv->columns);
     *fields = csv->field;
     return 1;
 }

@@ -13,19 +13,21 @@ void wt_image_reset(struct wt_image *image) {
     image->meta.len = 0;
 }
 
-int wt_image_add(struct wt_image *image, const char *name, const struct wt_shape *shape, uint64_t max, uint8_t **data,
-                 struct wt_err *err) {
+int wt_image_add(struct wt_image *image, const char *name, const struct wt_shape *shape,
+                 uint64_t max, uint8_t **data, struct wt_err *err) {
     uint64_t bytes;
     char text[128];
     if (!wt_shape_bytes(shape, &bytes) || bytes > (max ? max : WT_IMAGE_MAX))
         return wt_err_set(err, WT_ERANGE, "an image of %s is larger than allowed",
                           wt_shape_format(shape, text, sizeof text));
     if (image->n_fields == WT_MAX_FIELDS || strlen(name) >= WT_FIELD_NAME)
-        return wt_err_set(err, WT_ERANGE, "field '%s': a sample has at most %d, with names under %d bytes", name,
+        return wt_err_set(err, WT_ERANGE,
+                          "field '%s': a sample has at most %d, with names under %d bytes", name,
                           WT_MAX_FIELDS, WT_FIELD_NAME);
     struct wt_image_field *f = &image->field[image->n_fields];
     if (wt_grow(&f->data, &f->cap, bytes ? bytes : 1, 1) < 0)
-        return wt_err_set(err, WT_ENOMEM, "no memory for an image of %s", wt_shape_format(shape, text, sizeof text));
+        return wt_err_set(err, WT_ENOMEM, "no memory for an image of %s",
+                          wt_shape_format(shape, text, sizeof text));
     snprintf(f->name, sizeof f->name, "%s", name);
     f->shape = *shape;
     image->n_fields++;
@@ -37,7 +39,10 @@ int wt_image_add(struct wt_image *image, const char *name, const struct wt_shape
 static size_t utf8_len(const unsigned char *p) {
     if (p[0] < 0x80)
         return 1;
-    size_t n = p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : 0;
+    size_t n = p[0] >= 0xf0 && p[0] <= 0xf4  ? 4
+               : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+               : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+                                             : 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80)
             return 0;

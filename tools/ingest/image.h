@@ -1,6 +1,6 @@
 /*
- * One sample on its way into a shard: its tensors in C order and little-endian, and its metadata. The memory is reused from sample
- * to sample, so that a million files cost no million allocations.
+ * One sample on its way into a shard: its tensors in C order and little-endian, and its metadata.
+ * The memory is reused from sample to sample, so that a million files cost no million allocations.
  */
 #ifndef WT_TOOLS_INGEST_IMAGE_H
 #define WT_TOOLS_INGEST_IMAGE_H
@@ -26,8 +26,8 @@ struct wt_image { /* zero-initialise; free with wt_image_free */
 /* Empties an image for the next sample; memory is kept. */
 void wt_image_reset(struct wt_image *image);
 /* Adds a tensor and makes room for it; its bytes are at *data. Refuses what is over `max` bytes. */
-int wt_image_add(struct wt_image *image, const char *name, const struct wt_shape *shape, uint64_t max, uint8_t **data,
-                 struct wt_err *err);
+int wt_image_add(struct wt_image *image, const char *name, const struct wt_shape *shape,
+                 uint64_t max, uint8_t **data, struct wt_err *err);
 /* Adds one member to the metadata. */
 int wt_image_meta_int(struct wt_image *image, const char *name, int64_t value);
 int wt_image_meta_text(struct wt_image *image, const char *name, const char *value);
@@ -36,6 +36,5 @@ int wt_json_text(struct wt_bytes *out, const char *text);
 /* Is all of the text UTF-8? */
 bool wt_utf8_valid(const char *text);
 void wt_image_free(struct wt_image *image);
-
 
 #endif

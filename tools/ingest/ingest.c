@@ -38,7 +38,8 @@ static bool ingest_ordered(const struct wt_source *src, uint64_t first, uint64_t
     return false;
 }
 
-static int add_meta(const struct wt_ingest *g, const struct wt_item *item, uint64_t index, bool labelled, struct wt_image *image) {
+static int add_meta(const struct wt_ingest *g, const struct wt_item *item, uint64_t index,
+                    bool labelled, struct wt_image *image) {
     int rc = wt_image_meta_text(image, "source", item->path + item->root);
     if (rc == 0 && item->ops->label)
         rc = wt_image_meta_int(image, "index", (int64_t)index);
@@ -55,8 +56,8 @@ static int add_meta(const struct wt_ingest *g, const struct wt_item *item, uint6
     return rc;
 }
 
-static void set_label(const struct wt_ingest *g, const struct wt_item *item, void *state, uint64_t index,
-                      struct wt_sample_in *s) {
+static void set_label(const struct wt_ingest *g, const struct wt_item *item, void *state,
+                      uint64_t index, struct wt_sample_in *s) {
     s->label = item->label == WT_NAME_NONE ? WT_UNLABELLED : g->classes.number[item->label];
     if (!item->own_labels)
         return;
@@ -68,16 +69,19 @@ static void set_label(const struct wt_ingest *g, const struct wt_item *item, voi
     s->label = g->classes.number[wt_names_find(&g->classes.seen, text)];
 }
 
-static int emit_sample(struct wt_ingest *g, const struct wt_item *item, void *state, uint64_t index, struct wt_image *image,
-                       wt_emit_fn emit, void *arg, struct wt_err *err) {
+static int emit_sample(struct wt_ingest *g, const struct wt_item *item, void *state, uint64_t index,
+                       struct wt_image *image, wt_emit_fn emit, void *arg, struct wt_err *err) {
     char key[WT_KEY_MAX];
     struct wt_tensor tensor[WT_MAX_FIELDS];
     int rc = wt_item_key(g, item, index, key, err);
     if (rc < 0)
         return rc;
     for (size_t f = 0; f < image->n_fields; f++)
-        tensor[f] = (struct wt_tensor){.name = image->field[f].name, .shape = image->field[f].shape, .data = image->field[f].data};
-    struct wt_sample_in s = {.key = key, .id = wt_sample_id(key), .tensors = tensor, .n_tensors = image->n_fields};
+        tensor[f] = (struct wt_tensor){.name = image->field[f].name,
+                                       .shape = image->field[f].shape,
+                                       .data = image->field[f].data};
+    struct wt_sample_in s = {
+        .key = key, .id = wt_sample_id(key), .tensors = tensor, .n_tensors = image->n_fields};
     set_label(g, item, state, index, &s);
     if (add_meta(g, item, index, s.label != WT_UNLABELLED || s.multihot, image) < 0)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory for its metadata", item->path);
@@ -86,7 +90,8 @@ static int emit_sample(struct wt_ingest *g, const struct wt_item *item, void *st
 }
 
 /* An ordered reader stays open between calls; going back opens it again. */
-static int open_at(struct wt_ingest *g, struct wt_item *item, uint64_t index, void **state, struct wt_err *err) {
+static int open_at(struct wt_ingest *g, struct wt_item *item, uint64_t index, void **state,
+                   struct wt_err *err) {
     struct wt_reader_info info;
     if (item->ordered && item->state && item->next == index) {
         *state = item->state;
@@ -120,8 +125,8 @@ static void done_at(struct wt_item *item, uint64_t next, void *state) {
 }
 
 /* Samples [from, to) of one file. */
-static int read_item(struct wt_ingest *g, struct wt_item *item, struct wt_image *image, uint64_t from, uint64_t to,
-                     wt_emit_fn emit, void *arg, struct wt_err *err) {
+static int read_item(struct wt_ingest *g, struct wt_item *item, struct wt_image *image,
+                     uint64_t from, uint64_t to, wt_emit_fn emit, void *arg, struct wt_err *err) {
     void *state;
     struct wt_err bad = {0};
     if (open_at(g, item, from, &state, &bad) < 0) {
@@ -145,14 +150,15 @@ static int read_item(struct wt_ingest *g, struct wt_item *item, struct wt_image 
     return rc;
 }
 
-static int ingest_read(struct wt_source *src, struct wt_image *image, uint64_t first, uint64_t count, wt_emit_fn emit, void *arg,
-                       struct wt_err *err) {
+static int ingest_read(struct wt_source *src, struct wt_image *image, uint64_t first,
+                       uint64_t count, wt_emit_fn emit, void *arg, struct wt_err *err) {
     struct wt_ingest *g = of(src);
     struct wt_item *item = wt_ingest_item(g, first);
     int rc = 0;
     for (uint64_t at = first; rc == 0 && at < first + count; item++) {
         uint64_t from = at - item->first;
-        uint64_t to = first + count - item->first < item->count ? first + count - item->first : item->count;
+        uint64_t to =
+            first + count - item->first < item->count ? first + count - item->first : item->count;
         rc = read_item(g, item, image, from, to, emit, arg, err);
         at = item->first + to;
     }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct wt_label_table {
-    struct wt_csv *csv; /* owns the texts */
+    struct wt_csv *csv;    /* owns the texts */
     struct wt_names files; /* number = row */
     struct wt_label_row *row;
     size_t rows, row_cap;
@@ -20,14 +20,17 @@ struct wt_label_table {
     char path[];
 };
 
-static int missing_column(const struct wt_label_table *t, const char *column, const char *hint, struct wt_err *err) {
+static int missing_column(const struct wt_label_table *t, const char *column, const char *hint,
+                          struct wt_err *err) {
     char list[200] = "";
     size_t at = 0;
     for (size_t i = 0; i < wt_csv_columns(t->csv) && at < sizeof list; i++) {
-        int n = snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", wt_csv_column(t->csv, i));
+        int n =
+            snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", wt_csv_column(t->csv, i));
         at += n > 0 ? (size_t)n : 0;
     }
-    return wt_err_set(err, WT_EFORMAT, "%s: has no column '%s' among: %s%s", t->path, column, list, hint);
+    return wt_err_set(err, WT_EFORMAT, "%s: has no column '%s' among: %s%s", t->path, column, list,
+                      hint);
 }
 
 static int find_columns(struct wt_label_table *t, const char *label_column, struct wt_err *err) {
@@ -71,7 +74,8 @@ static int add_meta(struct wt_label_table *t, char *const *fields, struct wt_lab
         if (rc == 0)
             rc = wt_bytes_add(m, ":", 1);
         if (rc == 0)
-            rc = is_json_number(fields[i]) ? wt_bytes_add(m, fields[i], strlen(fields[i])) : wt_json_text(m, fields[i]);
+            rc = is_json_number(fields[i]) ? wt_bytes_add(m, fields[i], strlen(fields[i]))
+                                           : wt_json_text(m, fields[i]);
         if (rc < 0)
             return rc;
     }
@@ -88,16 +92,19 @@ static char *clean_path(char *file) {
     return file;
 }
 
-static int add_row(struct wt_label_table *t, char *const *fields, uint64_t line, struct wt_err *err) {
+static int add_row(struct wt_label_table *t, char *const *fields, uint64_t line,
+                   struct wt_err *err) {
     char *file = clean_path(fields[t->file]);
     if (!file[0])
         return wt_err_set(err, WT_EFORMAT, "%s: line %" PRIu64 " names no file", t->path, line);
     uint32_t number;
-    if (wt_names_add(&t->files, file, &number) < 0 || wt_grow(&t->row, &t->row_cap, t->rows + 1, sizeof *t->row) < 0)
+    if (wt_names_add(&t->files, file, &number) < 0 ||
+        wt_grow(&t->row, &t->row_cap, t->rows + 1, sizeof *t->row) < 0)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", t->path);
     if (number < t->rows)
-        return wt_err_set(err, WT_EFORMAT, "%s: '%s' stands in line %" PRIu64 " and again in line %" PRIu64, t->path, file,
-                          t->row[number].line, line);
+        return wt_err_set(err, WT_EFORMAT,
+                          "%s: '%s' stands in line %" PRIu64 " and again in line %" PRIu64, t->path,
+                          file, t->row[number].line, line);
     struct wt_label_row *row = &t->row[t->rows++];
     *row = (struct wt_label_row){.file = file,
                                  .label = fields[t->label],
@@ -107,7 +114,8 @@ static int add_row(struct wt_label_table *t, char *const *fields, uint64_t line,
     return add_meta(t, fields, row) < 0 ? wt_err_set(err, WT_ENOMEM, "%s: no memory", t->path) : 0;
 }
 
-int wt_label_table_open(const char *path, const char *label_column, struct wt_label_table **out, struct wt_err *err) {
+int wt_label_table_open(const char *path, const char *label_column, struct wt_label_table **out,
+                        struct wt_err *err) {
     struct wt_label_table *t = wt_calloc(1, sizeof *t + strlen(path) + 1);
     if (!t)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", path);
@@ -130,7 +138,8 @@ int wt_label_table_open(const char *path, const char *label_column, struct wt_la
     return rc;
 }
 
-int wt_label_table_take(struct wt_label_table *t, const char *rel, const struct wt_label_row **row, struct wt_err *err) {
+int wt_label_table_take(struct wt_label_table *t, const char *rel, const struct wt_label_row **row,
+                        struct wt_err *err) {
     uint32_t number = wt_names_find(&t->files, rel);
     const char *slash = strrchr(rel, '/');
     if (number == WT_NAME_NONE && slash)
@@ -141,8 +150,9 @@ int wt_label_table_take(struct wt_label_table *t, const char *rel, const struct 
     struct wt_label_row *r = &t->row[number];
     if (r->taken)
         return wt_err_set(err, WT_EINVAL,
-                          "%s: line %" PRIu64 " ('%s') fits two files, %s and %s; write their paths in the table", t->path,
-                          r->line, r->file, r->taken, rel);
+                          "%s: line %" PRIu64
+                          " ('%s') fits two files, %s and %s; write their paths in the table",
+                          t->path, r->line, r->file, r->taken, rel);
     r->taken = strdup(rel);
     if (!r->taken)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", t->path);

@@ -43,7 +43,8 @@ int wt_names_add(struct wt_names *names, const char *text, uint32_t *number) {
     size_t at = find_slot(names, text);
     if (!names->slot[at]) {
         size_t off = names->text.len;
-        if (names->n >= WT_NAME_NONE - 1 || wt_grow(&names->off, &names->off_cap, names->n + 1, sizeof *names->off) < 0 ||
+        if (names->n >= WT_NAME_NONE - 1 ||
+            wt_grow(&names->off, &names->off_cap, names->n + 1, sizeof *names->off) < 0 ||
             wt_bytes_add(&names->text, text, strlen(text) + 1) < 0)
             return WT_ENOMEM;
         names->off[names->n++] = off;

@@ -1,6 +1,6 @@
 /*
- * Texts with numbers: each different text gets 0, 1, 2, ... in the order in which it came (classes, lots, wafers, file names). And a
- * map from 64-bit numbers, for the ids of samples.
+ * Texts with numbers: each different text gets 0, 1, 2, ... in the order in which it came (classes,
+ * lots, wafers, file names). And a map from 64-bit numbers, for the ids of samples.
  */
 #ifndef WT_TOOLS_INGEST_NAMES_H
 #define WT_TOOLS_INGEST_NAMES_H

@@ -1,9 +1,10 @@
 /*
  * npy files: one file, one sample, of any shape and numeric dtype.
  *
- * Happy path: the header is parsed from the first 64 KiB, the file's size is compared with what the header says, the elements
- * are read once and put into C order and little-endian.
- * Failures: object arrays and structured dtypes are refused by the header parser; a file that is too short is named as cut.
+ * Happy path: the header is parsed from the first 64 KiB, the file's size is compared with what the
+ * header says, the elements are read once and put into C order and little-endian. Failures: object
+ * arrays and structured dtypes are refused by the header parser; a file that is too short is named
+ * as cut.
  */
 #include "core/mem.h"
 #include "tools/ingest/reader.h"
@@ -27,7 +28,8 @@ static bool npy_magic(const uint8_t *head, size_t len) {
     return len >= 6 && memcmp(head, "\x93NUMPY", 6) == 0;
 }
 
-static int read_at(int fd, void *buf, size_t len, uint64_t off, const char *path, size_t *got, struct wt_err *err) {
+static int read_at(int fd, void *buf, size_t len, uint64_t off, const char *path, size_t *got,
+                   struct wt_err *err) {
     size_t done = 0;
     while (done < len) {
         ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
@@ -63,8 +65,9 @@ static int read_header(struct npy_state *s, struct wt_err *err) {
         wt_err_wrap(err, "%s", s->path);
     free(head);
     if (rc == 0 && s->npy.data_off + s->npy.data_len > (uint64_t)st.st_size)
-        rc = wt_err_set(err, WT_ECORRUPT, "%s: is cut: its header promises %llu bytes of elements, %llu are there", s->path,
-                        (unsigned long long)s->npy.data_len,
+        rc = wt_err_set(err, WT_ECORRUPT,
+                        "%s: is cut: its header promises %llu bytes of elements, %llu are there",
+                        s->path, (unsigned long long)s->npy.data_len,
                         (unsigned long long)((uint64_t)st.st_size - s->npy.data_off));
     return rc;
 }
@@ -78,8 +81,8 @@ static void npy_close(void *state) {
     free(s);
 }
 
-static int npy_open(const char *path, const struct wt_reader_opts *opts, void **state, struct wt_reader_info *info,
-                    struct wt_err *err) {
+static int npy_open(const char *path, const struct wt_reader_opts *opts, void **state,
+                    struct wt_reader_info *info, struct wt_err *err) {
     struct npy_state *s = wt_calloc(1, sizeof *s + strlen(path) + 1);
     if (!s)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", path);

@@ -62,14 +62,17 @@ static bool whole_at(enum wt_dtype dtype, const uint8_t *data, uint64_t i, int64
     }
 }
 
-static int take_classes(struct wt_npz_labels *l, enum wt_dtype dtype, const uint8_t *data, struct wt_err *err) {
+static int take_classes(struct wt_npz_labels *l, enum wt_dtype dtype, const uint8_t *data,
+                        struct wt_err *err) {
     l->cls = wt_calloc(l->rows, sizeof *l->cls);
     if (!l->cls)
         return wt_err_set(err, WT_ENOMEM, "no memory for %" PRIu64 " labels", l->rows);
     for (uint64_t i = 0; i < l->rows; i++) {
         int64_t v;
         if (!whole_at(dtype, data, i, &v) || v < -1 || v >= WT_MAX_CLASSES)
-            return wt_err_set(err, WT_ERANGE, "the label of row %" PRIu64 " is no class (whole numbers from 0 to %d, -1 for unlabelled)",
+            return wt_err_set(err, WT_ERANGE,
+                              "the label of row %" PRIu64
+                              " is no class (whole numbers from 0 to %d, -1 for unlabelled)",
                               i, WT_MAX_CLASSES - 1);
         l->cls[i] = v < 0 ? WT_UNLABELLED : (int32_t)v;
     }
@@ -77,7 +80,8 @@ static int take_classes(struct wt_npz_labels *l, enum wt_dtype dtype, const uint
     return 0;
 }
 
-static int take_multihot(struct wt_npz_labels *l, enum wt_dtype dtype, const uint8_t *data, uint32_t columns, struct wt_err *err) {
+static int take_multihot(struct wt_npz_labels *l, enum wt_dtype dtype, const uint8_t *data,
+                         uint32_t columns, struct wt_err *err) {
     uint64_t n = l->rows * columns;
     l->multihot = wt_calloc(n, 1);
     if (!l->multihot)
@@ -85,7 +89,9 @@ static int take_multihot(struct wt_npz_labels *l, enum wt_dtype dtype, const uin
     for (uint64_t i = 0; i < n; i++) {
         int64_t v;
         if (!whole_at(dtype, data, i, &v) || v < 0 || v > 1)
-            return wt_err_set(err, WT_ERANGE, "row %" PRIu64 " column %" PRIu64 " of multi-hot labels is neither 0 nor 1",
+            return wt_err_set(err, WT_ERANGE,
+                              "row %" PRIu64 " column %" PRIu64
+                              " of multi-hot labels is neither 0 nor 1",
                               i / columns, i % columns);
         l->multihot[i] = (uint8_t)v;
     }
@@ -98,19 +104,23 @@ static int check_array(const struct wt_npy *npy, uint64_t rows, struct wt_err *e
     char text[128];
     wt_shape_format(&npy->shape, text, sizeof text);
     if (npy->shape.ndim < 1 || npy->shape.ndim > 2 || npy->shape.dim[0] != rows)
-        return wt_err_set(err, WT_EFORMAT, "labels are %s, but for %" PRIu64 " images they have to be [N] or [N, classes]",
+        return wt_err_set(err, WT_EFORMAT,
+                          "labels are %s, but for %" PRIu64
+                          " images they have to be [N] or [N, classes]",
                           text, rows);
     if (npy->shape.ndim == 2 && (npy->shape.dim[1] == 0 || npy->shape.dim[1] > WT_MAX_CLASSES))
-        return wt_err_set(err, WT_ERANGE, "labels are %s: 1 to %d classes can be had", text, WT_MAX_CLASSES);
-    if (npy->shape.dtype == WT_DTYPE_C64 || npy->shape.dtype == WT_DTYPE_C128 || npy->shape.dtype == WT_DTYPE_F16)
+        return wt_err_set(err, WT_ERANGE, "labels are %s: 1 to %d classes can be had", text,
+                          WT_MAX_CLASSES);
+    if (npy->shape.dtype == WT_DTYPE_C64 || npy->shape.dtype == WT_DTYPE_C128 ||
+        npy->shape.dtype == WT_DTYPE_F16)
         return wt_err_set(err, WT_EUNSUPPORTED, "labels are %s; integers are wanted", text);
     if (npy->data_len > LABELS_MAX)
         return wt_err_set(err, WT_ERANGE, "labels are %s: too many", text);
     return 0;
 }
 
-int wt_npz_labels_load(struct wt_npz_labels *labels, struct wt_zip_stream *stream, const struct wt_npy *npy, uint64_t rows,
-                       struct wt_err *err) {
+int wt_npz_labels_load(struct wt_npz_labels *labels, struct wt_zip_stream *stream,
+                       const struct wt_npy *npy, uint64_t rows, struct wt_err *err) {
     int rc = check_array(npy, rows, err);
     if (rc < 0)
         return rc;
@@ -136,9 +146,11 @@ int wt_npz_labels_load(struct wt_npz_labels *labels, struct wt_zip_stream *strea
     return rc;
 }
 
-void wt_npz_labels_get(const struct wt_npz_labels *labels, uint64_t row, int32_t *cls, const uint8_t **multihot) {
+void wt_npz_labels_get(const struct wt_npz_labels *labels, uint64_t row, int32_t *cls,
+                       const uint8_t **multihot) {
     *cls = labels->cls && row < labels->rows ? labels->cls[row] : WT_UNLABELLED;
-    *multihot = labels->multihot && row < labels->rows ? labels->multihot + row * labels->n_multihot : NULL;
+    *multihot =
+        labels->multihot && row < labels->rows ? labels->multihot + row * labels->n_multihot : NULL;
 }
 
 void wt_npz_labels_free(struct wt_npz_labels *labels) {

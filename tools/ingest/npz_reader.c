@@ -1,11 +1,11 @@
 /*
- * npz files: an images array [N, ...] and, where there is one, a labels array: [N] or [N,1] integers (classes; -1 is unlabelled) or
- * [N,C] of 0 and 1 (multi-hot). Sample i is images[i].
+ * npz files: an images array [N, ...] and, where there is one, a labels array: [N] or [N,1]
+ * integers (classes; -1 is unlabelled) or [N,C] of 0 and 1 (multi-hot). Sample i is images[i].
  *
- * Happy path: open finds both arrays, reads the images' header and all labels; read streams the images in order, one sample in
- * memory at a time. An array in Fortran order cannot be streamed: it is loaded whole, up to a limit.
- * Failures: the arrays that are there are listed when the wanted one is not; a damaged stream is found at the latest at its last
- * sample, by the zip member's CRC.
+ * Happy path: open finds both arrays, reads the images' header and all labels; read streams the
+ * images in order, one sample in memory at a time. An array in Fortran order cannot be streamed: it
+ * is loaded whole, up to a limit. Failures: the arrays that are there are listed when the wanted
+ * one is not; a damaged stream is found at the latest at its last sample, by the zip member's CRC.
  */
 #include "core/mem.h"
 #include "tools/ingest/npz_labels.h"
@@ -22,11 +22,11 @@
 struct npz_state {
     struct wt_zip *zip;
     struct wt_zip_stream *images;
-    struct wt_npy npy;      /* of the whole images array */
-    struct wt_npy sample;   /* of one image */
-    uint64_t next;          /* the sample that the stream gives next */
+    struct wt_npy npy;    /* of the whole images array */
+    struct wt_npy sample; /* of one image */
+    uint64_t next;        /* the sample that the stream gives next */
     uint64_t max_image;
-    uint8_t *whole;         /* a Fortran array in C order, else NULL */
+    uint8_t *whole; /* a Fortran array in C order, else NULL */
     struct wt_npz_labels labels;
     char path[];
 };
@@ -41,7 +41,8 @@ static void list_arrays(const struct wt_zip *zip, char *out, size_t size) {
     out[0] = '\0';
     for (size_t i = 0; i < wt_zip_count(zip) && at < size; i++) {
         const char *name = wt_zip_entry(zip, i)->name;
-        int n = snprintf(out + at, size - at, "%s%.*s", i ? ", " : "", (int)strcspn(name, "."), name);
+        int n =
+            snprintf(out + at, size - at, "%s%.*s", i ? ", " : "", (int)strcspn(name, "."), name);
         at += n > 0 ? (size_t)n : 0;
     }
 }
@@ -61,30 +62,34 @@ static const struct wt_zip_entry *find_any(const struct wt_zip *zip, const char 
     return NULL;
 }
 
-/* The array called `wanted`, or the first of the usual names. *entry NULL: none of those is there. */
-static int choose(const struct npz_state *s, const char *wanted, const char *const *usual, const char *what,
-                  const struct wt_zip_entry **entry, struct wt_err *err) {
+/* The array called `wanted`, or the first of the usual names. *entry NULL: none of those is there.
+ */
+static int choose(const struct npz_state *s, const char *wanted, const char *const *usual,
+                  const char *what, const struct wt_zip_entry **entry, struct wt_err *err) {
     *entry = wanted ? find_array(s->zip, wanted) : find_any(s->zip, usual);
     if (*entry || !wanted)
         return 0;
     char list[200];
     list_arrays(s->zip, list, sizeof list);
-    return wt_err_set(err, WT_EMISSING, "%s: has no array '%s' (--%s); it has %s", s->path, wanted, what, list);
+    return wt_err_set(err, WT_EMISSING, "%s: has no array '%s' (--%s); it has %s", s->path, wanted,
+                      what, list);
 }
 
-static int open_array(const struct npz_state *s, const struct wt_zip_entry *e, struct wt_zip_stream **stream,
-                      struct wt_npy *npy, struct wt_err *err) {
+static int open_array(const struct npz_state *s, const struct wt_zip_entry *e,
+                      struct wt_zip_stream **stream, struct wt_npy *npy, struct wt_err *err) {
     uint8_t *head = malloc(WT_NPY_HEADER_MAX);
     if (!head)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", s->path);
     int rc = wt_zip_stream_open(s->zip, e, stream, err);
     size_t len = e->size < WT_NPY_HEADER_MAX ? (size_t)e->size : WT_NPY_HEADER_MAX;
-    /* The header's own length stands in its first 12 bytes: a stream cannot be read ahead and put back. */
+    /* The header's own length stands in its first 12 bytes: a stream cannot be read ahead and put
+     * back. */
     size_t have = len < 12 ? len : 12;
     if (rc == 0)
         rc = wt_zip_stream_read(*stream, head, have, err);
     if (rc == 0 && have == 12) {
-        uint64_t want = head[6] == 1 ? 10 + (uint64_t)wt_get16(head + 8) : 12 + (uint64_t)wt_get32(head + 8);
+        uint64_t want =
+            head[6] == 1 ? 10 + (uint64_t)wt_get16(head + 8) : 12 + (uint64_t)wt_get32(head + 8);
         size_t all = want < len ? (size_t)want : len;
         if (all > have) {
             rc = wt_zip_stream_read(*stream, head + have, all - have, err);
@@ -95,7 +100,9 @@ static int open_array(const struct npz_state *s, const struct wt_zip_entry *e, s
         wt_err_wrap(err, "%s: %s", s->path, e->name);
     free(head);
     if (rc == 0 && npy->data_off + npy->data_len != e->size)
-        rc = wt_err_set(err, WT_ECORRUPT, "%s: %s: its header promises %" PRIu64 " bytes of elements, %" PRIu64 " are there",
+        rc = wt_err_set(err, WT_ECORRUPT,
+                        "%s: %s: its header promises %" PRIu64 " bytes of elements, %" PRIu64
+                        " are there",
                         s->path, e->name, npy->data_len, e->size - npy->data_off);
     return rc;
 }
@@ -111,7 +118,8 @@ static int load_labels(struct npz_state *s, const char *wanted, struct wt_err *e
     struct wt_zip_stream *stream = NULL;
     struct wt_npy npy;
     rc = open_array(s, e, &stream, &npy, err);
-    if (rc == 0 && (rc = wt_npz_labels_load(&s->labels, stream, &npy, s->npy.shape.dim[0], err)) < 0)
+    if (rc == 0 &&
+        (rc = wt_npz_labels_load(&s->labels, stream, &npy, s->npy.shape.dim[0], err)) < 0)
         wt_err_wrap(err, "%s: %s", s->path, e->name);
     wt_zip_stream_close(stream);
     return rc;
@@ -119,10 +127,11 @@ static int load_labels(struct npz_state *s, const char *wanted, struct wt_err *e
 
 static int load_whole(struct npz_state *s, struct wt_err *err) {
     if (s->npy.data_len > FORTRAN_MAX)
-        return wt_err_set(err, WT_EUNSUPPORTED,
-                          "%s: the images are in Fortran order and too large to turn in memory; save them with "
-                          "numpy.ascontiguousarray",
-                          s->path);
+        return wt_err_set(
+            err, WT_EUNSUPPORTED,
+            "%s: the images are in Fortran order and too large to turn in memory; save them with "
+            "numpy.ascontiguousarray",
+            s->path);
     size_t len = (size_t)s->npy.data_len;
     uint8_t *raw = malloc(len + 1);
     s->whole = malloc(len + 1);
@@ -146,18 +155,21 @@ static int open_images(struct npz_state *s, const char *wanted, struct wt_err *e
         return rc;
     if (!e) {
         list_arrays(s->zip, list, sizeof list);
-        return wt_err_set(err, WT_EMISSING, "%s: which array has the images? It has %s; give --images NAME", s->path, list);
+        return wt_err_set(err, WT_EMISSING,
+                          "%s: which array has the images? It has %s; give --images NAME", s->path,
+                          list);
     }
     rc = open_array(s, e, &s->images, &s->npy, err);
     if (rc < 0)
         return rc;
     if (s->npy.shape.ndim < 2)
-        return wt_err_set(err, WT_EFORMAT, "%s: %s is %s, images need the shape [N, ...]", s->path, e->name,
-                          wt_shape_format(&s->npy.shape, list, sizeof list));
+        return wt_err_set(err, WT_EFORMAT, "%s: %s is %s, images need the shape [N, ...]", s->path,
+                          e->name, wt_shape_format(&s->npy.shape, list, sizeof list));
     s->sample = s->npy;
     s->sample.fortran = false;
     s->sample.shape.ndim--;
-    memmove(s->sample.shape.dim, s->npy.shape.dim + 1, s->sample.shape.ndim * sizeof s->sample.shape.dim[0]);
+    memmove(s->sample.shape.dim, s->npy.shape.dim + 1,
+            s->sample.shape.ndim * sizeof s->sample.shape.dim[0]);
     s->sample.data_off = 0;
     uint64_t bytes;
     if (!wt_shape_bytes(&s->sample.shape, &bytes))
@@ -178,8 +190,8 @@ static void npz_close(void *state) {
     free(s);
 }
 
-static int npz_open(const char *path, const struct wt_reader_opts *opts, void **state, struct wt_reader_info *info,
-                    struct wt_err *err) {
+static int npz_open(const char *path, const struct wt_reader_opts *opts, void **state,
+                    struct wt_reader_info *info, struct wt_err *err) {
     struct npz_state *s = wt_calloc(1, sizeof *s + strlen(path) + 1);
     if (!s)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", path);
@@ -209,8 +221,9 @@ static int npz_read(void *state, uint64_t index, struct wt_image *image, struct 
     size_t len = (size_t)s->sample.data_len;
     uint8_t *data;
     if (!s->npy.fortran && index != s->next)
-        return wt_err_set(err, WT_EINVAL, "%s: samples come in order: %" PRIu64 " is next, not %" PRIu64, s->path, s->next,
-                          index);
+        return wt_err_set(err, WT_EINVAL,
+                          "%s: samples come in order: %" PRIu64 " is next, not %" PRIu64, s->path,
+                          s->next, index);
     int rc = wt_image_add(image, "", &s->sample.shape, s->max_image, &data, err);
     if (rc == 0 && s->npy.fortran && !s->whole)
         rc = load_whole(s, err);

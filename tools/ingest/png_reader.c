@@ -1,10 +1,11 @@
 /*
- * PNG files (libspng): gray, RGB and RGBA with 8 or 16 bits, gray with alpha, palettes expanded to RGB or RGBA, 1/2/4-bit
- * gray scaled to 8 bits, all interlaced or not. Shape [H,W] for gray, [H,W,C] for all else; the source's depth is kept in
- * the metadata as "bit_depth".
+ * PNG files (libspng): gray, RGB and RGBA with 8 or 16 bits, gray with alpha, palettes expanded to
+ * RGB or RGBA, 1/2/4-bit gray scaled to 8 bits, all interlaced or not. Shape [H,W] for gray,
+ * [H,W,C] for all else; the source's depth is kept in the metadata as "bit_depth".
  *
- * Happy path: the header gives the shape when the pack is planned; the whole image is decoded when its shard is built.
- * Failures: broken chunks, wrong sums and cut files are errors of that file; sizes are bounded before anything is allocated.
+ * Happy path: the header gives the shape when the pack is planned; the whole image is decoded when
+ * its shard is built. Failures: broken chunks, wrong sums and cut files are errors of that file;
+ * sizes are bounded before anything is allocated.
  */
 #include "core/mem.h"
 #include "tools/ingest/reader.h"
@@ -33,7 +34,8 @@ static bool png_magic(const uint8_t *head, size_t len) {
 }
 
 static int spng_fail(const struct png_state *s, int code, struct wt_err *err) {
-    return wt_err_set(err, code == SPNG_EMEM ? WT_ENOMEM : WT_ECORRUPT, "%s: %s", s->path, spng_strerror(code));
+    return wt_err_set(err, code == SPNG_EMEM ? WT_ENOMEM : WT_ECORRUPT, "%s: %s", s->path,
+                      spng_strerror(code));
 }
 
 /* What the pixels become: a format of spng's, and a shape. */
@@ -59,9 +61,10 @@ static void choose_format(struct png_state *s, bool transparent) {
     default:
         channels = 4;
     }
-    s->shape = (struct wt_shape){.dtype = s->ihdr.bit_depth == 16 ? WT_DTYPE_U16 : WT_DTYPE_U8,
-                                 .ndim = channels == 1 ? 2 : 3,
-                                 .dim = {s->ihdr.height, s->ihdr.width, channels == 1 ? 0 : channels}};
+    s->shape =
+        (struct wt_shape){.dtype = s->ihdr.bit_depth == 16 ? WT_DTYPE_U16 : WT_DTYPE_U8,
+                          .ndim = channels == 1 ? 2 : 3,
+                          .dim = {s->ihdr.height, s->ihdr.width, channels == 1 ? 0 : channels}};
 }
 
 static int start(struct png_state *s, struct wt_err *err) {
@@ -101,8 +104,8 @@ static void png_close(void *state) {
     free(s);
 }
 
-static int png_open(const char *path, const struct wt_reader_opts *opts, void **state, struct wt_reader_info *info,
-                    struct wt_err *err) {
+static int png_open(const char *path, const struct wt_reader_opts *opts, void **state,
+                    struct wt_reader_info *info, struct wt_err *err) {
     struct png_state *s = wt_calloc(1, sizeof *s + strlen(path) + 1);
     if (!s)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", path);
@@ -112,8 +115,8 @@ static int png_open(const char *path, const struct wt_reader_opts *opts, void **
     uint64_t bytes = 0;
     int rc = !s->file ? wt_err_sys(err, errno, "%s: cannot be opened", path) : start(s, err);
     if (rc == 0 && (!wt_shape_bytes(&s->shape, &bytes) || bytes > s->max_image))
-        rc = wt_err_set(err, WT_ERANGE, "%s: %u x %u pixels are more than an image may have", path, s->ihdr.width,
-                        s->ihdr.height);
+        rc = wt_err_set(err, WT_ERANGE, "%s: %u x %u pixels are more than an image may have", path,
+                        s->ihdr.width, s->ihdr.height);
     if (rc < 0) {
         png_close(s);
         return rc;
@@ -123,8 +126,8 @@ static int png_open(const char *path, const struct wt_reader_opts *opts, void **
     return 0;
 }
 
-/* Is all that the header promises there? A few bytes may inflate to at most 1032 times as much: what cannot hold the image
- * is refused before memory is taken for it. */
+/* Is all that the header promises there? A few bytes may inflate to at most 1032 times as much:
+ * what cannot hold the image is refused before memory is taken for it. */
 static int check_promise(struct png_state *s, uint64_t bytes, struct wt_err *err) {
     long here = ftell(s->file);
     if (here < 0 || fseek(s->file, 0, SEEK_END) < 0)
@@ -134,8 +137,8 @@ static int check_promise(struct png_state *s, uint64_t bytes, struct wt_err *err
         return wt_err_sys(err, errno, "%s: cannot be read", s->path);
     /* A palette image of one bit grows 32-fold when it is expanded. */
     if (bytes / 32 / 1032 > (uint64_t)size)
-        return wt_err_set(err, WT_ECORRUPT, "%s: %u x %u pixels cannot come out of %ld bytes", s->path, s->ihdr.width,
-                          s->ihdr.height, size);
+        return wt_err_set(err, WT_ECORRUPT, "%s: %u x %u pixels cannot come out of %ld bytes",
+                          s->path, s->ihdr.width, s->ihdr.height, size);
     return 0;
 }
 
@@ -160,7 +163,8 @@ static int png_read(void *state, uint64_t index, struct wt_image *image, struct 
         code = spng_decode_chunks(s->ctx); /* up to IEND: a cut file is found here */
     if (code)
         return spng_fail(s, code, err);
-    bool palette = s->ihdr.color_type == SPNG_COLOR_TYPE_INDEXED; /* of 8-bit colours, however long its indices */
+    bool palette = s->ihdr.color_type ==
+                   SPNG_COLOR_TYPE_INDEXED; /* of 8-bit colours, however long its indices */
     if (wt_image_meta_int(image, "bit_depth", palette ? 8 : s->ihdr.bit_depth) < 0)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", s->path);
     return 0;

@@ -7,7 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-static const struct wt_reader_ops *const readers[] = {&wt_reader_npy, &wt_reader_npz, &wt_reader_png};
+static const struct wt_reader_ops *const readers[] = {&wt_reader_npy, &wt_reader_npz,
+                                                      &wt_reader_png};
 enum { N_READERS = sizeof readers / sizeof readers[0], HEAD = 16 };
 
 static bool ends_with(const char *path, const char *extension) {
@@ -52,6 +53,7 @@ int wt_reader_find(const char *path, const struct wt_reader_ops **ops, struct wt
     if (len == 0)
         return wt_err_set(err, WT_EFORMAT, "%s: is empty", path);
     if (named)
-        return wt_err_set(err, WT_EFORMAT, "%s: is not a %s file, whatever its name says", path, named->name);
+        return wt_err_set(err, WT_EFORMAT, "%s: is not a %s file, whatever its name says", path,
+                          named->name);
     return wt_err_set(err, WT_EFORMAT, "%s: unknown format; known are .npy, .npz and .png", path);
 }

@@ -1,5 +1,6 @@
 /*
- * Planning a pack of files: what samples there are, with which labels and keys; see ingest.h. Only headers are read.
+ * Planning a pack of files: what samples there are, with which labels and keys; see ingest.h. Only
+ * headers are read.
  */
 #include "core/mem.h"
 #include "tools/ingest/ingest_priv.h"
@@ -11,9 +12,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* <sample> of a key: the path below the input without extension, '/' as '~', the index where a file has many. A text that is too long keeps its
- * end, with a hash of all of it in front. */
-static int sample_part(const struct wt_item *item, uint64_t index, char *out, size_t size, struct wt_err *err) {
+/* <sample> of a key: the path below the input without extension, '/' as '~', the index where a file
+ * has many. A text that is too long keeps its end, with a hash of all of it in front. */
+static int sample_part(const struct wt_item *item, uint64_t index, char *out, size_t size,
+                       struct wt_err *err) {
     const char *rel = item->path + item->root;
     size_t n = strlen(rel);
     char tail[32] = "";
@@ -37,21 +39,26 @@ static int sample_part(const struct wt_item *item, uint64_t index, char *out, si
         rc = wt_key_escape(p + 1, out + head, size - (size_t)head);
     }
     free(text);
-    return rc < 0 ? wt_err_set(err, WT_EINVAL, "%s: no room for its name in a key; give a shorter --lot or --wafer", item->path) : 0;
+    return rc < 0 ? wt_err_set(err, WT_EINVAL,
+                               "%s: no room for its name in a key; give a shorter --lot or --wafer",
+                               item->path)
+                  : 0;
 }
 
 static const char *first_of(const char *a, const char *b, const char *c) {
     return a && a[0] ? a : b && b[0] ? b : c;
 }
 
-int wt_item_key(const struct wt_ingest *g, const struct wt_item *item, uint64_t index, char key[WT_KEY_MAX], struct wt_err *err) {
+int wt_item_key(const struct wt_ingest *g, const struct wt_item *item, uint64_t index,
+                char key[WT_KEY_MAX], struct wt_err *err) {
     const struct wt_label_row *row = item->row;
     const char *part[2] = {first_of(row ? row->lot : NULL, g->opts.lot, "lot0"),
                            first_of(row ? row->wafer : NULL, g->opts.wafer, "wafer0")};
     size_t at = 0;
     for (int i = 0; i < 2; i++) {
         if (wt_key_escape(part[i], key + at, WT_KEY_MAX - at - 1) < 0)
-            return wt_err_set(err, WT_EINVAL, "%s: '%s' is too long a %s", item->path, part[i], i ? "wafer" : "lot");
+            return wt_err_set(err, WT_EINVAL, "%s: '%s' is too long a %s", item->path, part[i],
+                              i ? "wafer" : "lot");
         at += strlen(key + at);
         key[at++] = '/';
     }
@@ -103,11 +110,14 @@ static int table_label(struct wt_ingest *g, struct wt_item *item, struct wt_err 
 }
 
 /* The file's own labels: their kind has to be that of the others, and their values are noted. */
-static int own_labels(struct wt_ingest *g, struct wt_item *item, void *state, const struct wt_reader_info *info,
-                      struct wt_err *err) {
+static int own_labels(struct wt_ingest *g, struct wt_item *item, void *state,
+                      const struct wt_reader_info *info, struct wt_err *err) {
     struct wt_source *src = &g->source;
-    if (src->label_kind != WT_LABEL_NONE && (src->label_kind != info->labels || g->n_multihot != info->n_multihot))
-        return wt_err_set(err, WT_EFORMAT, "%s: its labels are of another kind than those of the files before", item->path);
+    if (src->label_kind != WT_LABEL_NONE &&
+        (src->label_kind != info->labels || g->n_multihot != info->n_multihot))
+        return wt_err_set(err, WT_EFORMAT,
+                          "%s: its labels are of another kind than those of the files before",
+                          item->path);
     src->label_kind = info->labels;
     g->n_multihot = info->n_multihot;
     item->own_labels = true;
@@ -126,8 +136,8 @@ static int own_labels(struct wt_ingest *g, struct wt_item *item, void *state, co
     return 0;
 }
 
-static int join_labels(struct wt_ingest *g, struct wt_item *item, void *state, const struct wt_reader_info *info,
-                       struct wt_err *err) {
+static int join_labels(struct wt_ingest *g, struct wt_item *item, void *state,
+                       const struct wt_reader_info *info, struct wt_err *err) {
     item->label = WT_NAME_NONE;
     if (g->table)
         return table_label(g, item, err);
@@ -146,8 +156,10 @@ static int check_keys(struct wt_ingest *g, const struct wt_item *item, struct wt
             rc = wt_idmap_add(&g->ids, wt_sample_id(key), item->first + i, &old);
         if (rc == 1) {
             const struct wt_item *other = wt_ingest_item(g, old);
-            return wt_err_set(err, WT_EEXISTS, "%s: has the same key as %s: %s; rename one, or tell them apart by lot or wafer",
-                              item->path, other->path, key);
+            return wt_err_set(
+                err, WT_EEXISTS,
+                "%s: has the same key as %s: %s; rename one, or tell them apart by lot or wafer",
+                item->path, other->path, key);
         }
         if (rc < 0)
             return err->code ? err->code : wt_err_set(err, rc, "no memory for sample ids");
@@ -171,7 +183,8 @@ static int scan_file(struct wt_ingest *g, char *path, size_t root, struct wt_err
     if (info.bytes == 0 || info.samples == 0)
         rc = wt_err_set(err, WT_EFORMAT, "%s: has no pixels", path);
     else if (info.bytes > (g->opts.max_image ? g->opts.max_image : WT_IMAGE_MAX))
-        rc = wt_err_set(err, WT_ERANGE, "%s: an image of %" PRIu64 " bytes is larger than allowed", path, info.bytes);
+        rc = wt_err_set(err, WT_ERANGE, "%s: an image of %" PRIu64 " bytes is larger than allowed",
+                        path, info.bytes);
     if (rc == 0)
         rc = join_labels(g, &item, state, &info, err);
     if (rc == 0 && wt_grow(&g->item, &g->item_cap, g->items + 1, sizeof *g->item) < 0)
@@ -214,7 +227,8 @@ static int scan_input(struct wt_ingest *g, const char *input, struct wt_err *err
 
 static bool is_csv(const char *labels) {
     size_t n = strlen(labels);
-    return strchr(labels, '/') || (n > 4 && (strcasecmp(labels + n - 4, ".csv") == 0 || strcasecmp(labels + n - 4, ".tsv") == 0));
+    return strchr(labels, '/') || (n > 4 && (strcasecmp(labels + n - 4, ".csv") == 0 ||
+                                             strcasecmp(labels + n - 4, ".tsv") == 0));
 }
 
 static int choose_labels(struct wt_ingest *g, struct wt_err *err) {
@@ -241,10 +255,13 @@ int wt_ingest_scan(struct wt_ingest *g, struct wt_err *err) {
     for (size_t i = 0; rc == 0 && i < g->opts.n_inputs; i++)
         rc = scan_input(g, g->opts.inputs[i], err);
     if (rc == 0 && g->source.samples == 0)
-        rc = wt_err_set(err, WT_EMISSING, "%s: nothing to pack: no .npy, .npz or .png file that can be read",
+        rc = wt_err_set(err, WT_EMISSING,
+                        "%s: nothing to pack: no .npy, .npz or .png file that can be read",
                         g->opts.n_inputs ? g->opts.inputs[0] : "");
     if (rc == 0 && g->opts.labels && g->opts.labels[0] && g->source.label_kind == WT_LABEL_NONE)
-        rc = wt_err_set(err, WT_EMISSING, "--labels %s: no input has an array of that name; give 'folders', a CSV file or an array's name",
+        rc = wt_err_set(err, WT_EMISSING,
+                        "--labels %s: no input has an array of that name; give 'folders', a CSV "
+                        "file or an array's name",
                         g->opts.labels);
     if (rc == 0 && g->source.label_kind == WT_LABEL_CLASS)
         rc = wt_classes_number(&g->classes, g->opts.classes, err);

@@ -14,17 +14,19 @@
 #include <unistd.h>
 
 enum {
-    EOCD = 22,          /* end of central directory, without its comment */
+    EOCD = 22, /* end of central directory, without its comment */
     EOCD64 = 56,
     LOCATOR64 = 20,
-    CENTRAL = 46,       /* a directory entry, without name and extra fields */
+    CENTRAL = 46, /* a directory entry, without name and extra fields */
     COMMENT_MAX = 65535,
     DIRECTORY_MAX = 256 << 20,
 };
 
-int wt_zip_pread(const struct wt_zip *zip, void *buf, size_t len, uint64_t off, struct wt_err *err) {
+int wt_zip_pread(const struct wt_zip *zip, void *buf, size_t len, uint64_t off,
+                 struct wt_err *err) {
     if (off > zip->size || len > zip->size - off)
-        return wt_err_set(err, WT_ECORRUPT, "%s: is cut, or its directory points outside of it", zip->path);
+        return wt_err_set(err, WT_ECORRUPT, "%s: is cut, or its directory points outside of it",
+                          zip->path);
     for (size_t done = 0; done < len;) {
         ssize_t n = pread(zip->fd, (char *)buf + done, len - done, (off_t)(off + done));
         if (n < 0 && errno == EINTR)
@@ -43,7 +45,8 @@ struct directory {
 };
 
 /* ZIP64: a locator stands just before the ordinary end record. */
-static int read_end64(const struct wt_zip *zip, uint64_t end_off, struct directory *dir, struct wt_err *err) {
+static int read_end64(const struct wt_zip *zip, uint64_t end_off, struct directory *dir,
+                      struct wt_err *err) {
     uint8_t b[EOCD64];
     if (end_off < LOCATOR64)
         return wt_err_set(err, WT_ECORRUPT, "%s: the ZIP64 end record is missing", zip->path);
@@ -57,14 +60,16 @@ static int read_end64(const struct wt_zip *zip, uint64_t end_off, struct directo
         return rc;
     if (wt_get32(b) != 0x06064b50)
         return wt_err_set(err, WT_ECORRUPT, "%s: the ZIP64 end record is damaged", zip->path);
-    *dir = (struct directory){.count = wt_get64(b + 32), .len = wt_get64(b + 40), .off = wt_get64(b + 48)};
+    *dir = (struct directory){
+        .count = wt_get64(b + 32), .len = wt_get64(b + 40), .off = wt_get64(b + 48)};
     return 0;
 }
 
 static int find_directory(const struct wt_zip *zip, struct directory *dir, struct wt_err *err) {
     size_t len = zip->size < EOCD + COMMENT_MAX ? (size_t)zip->size : EOCD + COMMENT_MAX;
     if (len < EOCD)
-        return wt_err_set(err, WT_EFORMAT, "%s: is too short to be a zip archive (or is cut)", zip->path);
+        return wt_err_set(err, WT_EFORMAT, "%s: is too short to be a zip archive (or is cut)",
+                          zip->path);
     uint8_t *tail = malloc(len);
     if (!tail)
         return wt_err_set(err, WT_ENOMEM, "%s: no memory", zip->path);
@@ -74,10 +79,12 @@ static int find_directory(const struct wt_zip *zip, struct directory *dir, struc
     while (rc == 0 && !found && at-- > 0)
         found = wt_get32(tail + at) == 0x06054b50 && at + EOCD + wt_get16(tail + at + 20) <= len;
     if (rc == 0 && !found)
-        rc = wt_err_set(err, WT_EFORMAT, "%s: has no zip directory: it is no zip archive, or it is cut", zip->path);
+        rc = wt_err_set(err, WT_EFORMAT,
+                        "%s: has no zip directory: it is no zip archive, or it is cut", zip->path);
     if (rc == 0) {
         const uint8_t *e = tail + at;
-        *dir = (struct directory){.count = wt_get16(e + 10), .len = wt_get32(e + 12), .off = wt_get32(e + 16)};
+        *dir = (struct directory){
+            .count = wt_get16(e + 10), .len = wt_get32(e + 12), .off = wt_get32(e + 16)};
         if (dir->count == 0xffff || dir->len == UINT32_MAX || dir->off == UINT32_MAX)
             rc = read_end64(zip, zip->size - len + at, dir, err);
     }
@@ -114,23 +121,32 @@ static bool read_extra64(const uint8_t *extra, size_t len, struct wt_zip_entry *
     return !need;
 }
 
-static int parse_entry(struct wt_zip *zip, const uint8_t **p, const uint8_t *end, size_t *name_at, struct wt_err *err) {
+static int parse_entry(struct wt_zip *zip, const uint8_t **p, const uint8_t *end, size_t *name_at,
+                       struct wt_err *err) {
     struct wt_zip_entry *e = &zip->entry[zip->count];
     const uint8_t *c = *p;
     if (end - c < CENTRAL || wt_get32(c) != 0x02014b50)
-        return wt_err_set(err, WT_ECORRUPT, "%s: its directory is damaged at entry %zu", zip->path, zip->count);
+        return wt_err_set(err, WT_ECORRUPT, "%s: its directory is damaged at entry %zu", zip->path,
+                          zip->count);
     size_t name = wt_get16(c + 28), extra = wt_get16(c + 30), comment = wt_get16(c + 32);
     if ((size_t)(end - c) < CENTRAL + name + extra + comment)
-        return wt_err_set(err, WT_ECORRUPT, "%s: its directory is damaged at entry %zu", zip->path, zip->count);
-    *e = (struct wt_zip_entry){.flags = wt_get16(c + 8), .method = wt_get16(c + 10), .crc = wt_get32(c + 16),
-                               .stored = wt_get32(c + 20), .size = wt_get32(c + 24), .header = wt_get32(c + 42)};
+        return wt_err_set(err, WT_ECORRUPT, "%s: its directory is damaged at entry %zu", zip->path,
+                          zip->count);
+    *e = (struct wt_zip_entry){.flags = wt_get16(c + 8),
+                               .method = wt_get16(c + 10),
+                               .crc = wt_get32(c + 16),
+                               .stored = wt_get32(c + 20),
+                               .size = wt_get32(c + 24),
+                               .header = wt_get32(c + 42)};
     char *text = zip->names + *name_at;
     memcpy(text, c + CENTRAL, name);
     text[name] = '\0';
     *name_at += name + 1;
     e->name = text;
-    if (!read_extra64(c + CENTRAL + name, extra, e) || e->header >= zip->size || e->stored > zip->size - e->header)
-        return wt_err_set(err, WT_ECORRUPT, "%s: member '%s' lies outside of the file", zip->path, text);
+    if (!read_extra64(c + CENTRAL + name, extra, e) || e->header >= zip->size ||
+        e->stored > zip->size - e->header)
+        return wt_err_set(err, WT_ECORRUPT, "%s: member '%s' lies outside of the file", zip->path,
+                          text);
     *p = c + CENTRAL + name + extra + comment;
     zip->count++;
     return 0;
@@ -142,7 +158,8 @@ static int read_directory(struct wt_zip *zip, struct wt_err *err) {
     if (rc < 0)
         return rc;
     if (dir.len > zip->size || dir.len > DIRECTORY_MAX || dir.count > dir.len / CENTRAL)
-        return wt_err_set(err, WT_ECORRUPT, "%s: its directory is damaged (%llu entries in %llu bytes)", zip->path,
+        return wt_err_set(err, WT_ECORRUPT,
+                          "%s: its directory is damaged (%llu entries in %llu bytes)", zip->path,
                           (unsigned long long)dir.count, (unsigned long long)dir.len);
     uint8_t *bytes = malloc((size_t)dir.len + 1);
     /* Names are shorter than their entries, so dir.len has room for them with their NULs. */

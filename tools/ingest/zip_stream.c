@@ -1,9 +1,10 @@
 /*
  * A member of a zip archive as a stream of bytes; see zip.h.
  *
- * Happy path: 256 KiB of the archive are read at a time and copied or inflated straight into the caller's buffer; the CRC-32 runs
- * along and is compared when the member's last byte has been given.
- * Failures: as in zip.h. A deflated member that goes on after its declared size, or ends before it, is damaged.
+ * Happy path: 256 KiB of the archive are read at a time and copied or inflated straight into the
+ * caller's buffer; the CRC-32 runs along and is compared when the member's last byte has been
+ * given. Failures: as in zip.h. A deflated member that goes on after its declared size, or ends
+ * before it, is damaged.
  */
 #include "core/bytes.h"
 #include "core/mem.h"
@@ -38,7 +39,8 @@ static int find_data(struct wt_zip_stream *s, struct wt_err *err) {
         return rc;
     uint64_t data = e->header + LOCAL + wt_get16(b + 26) + wt_get16(b + 28);
     if (wt_get32(b) != 0x04034b50 || data > zip->size || e->stored > zip->size - data)
-        return wt_err_set(err, WT_ECORRUPT, "%s: the header of member '%s' is damaged", zip->path, e->name);
+        return wt_err_set(err, WT_ECORRUPT, "%s: the header of member '%s' is damaged", zip->path,
+                          e->name);
     s->next = data;
     s->left = e->stored;
     return 0;
@@ -48,18 +50,20 @@ static int check_entry(const struct wt_zip *zip, const struct wt_zip_entry *e, s
     if (e->flags & ENCRYPTED)
         return wt_err_set(err, WT_EUNSUPPORTED, "%s: member '%s' is encrypted", zip->path, e->name);
     if (e->method != STORED && e->method != DEFLATED)
-        return wt_err_set(err, WT_EUNSUPPORTED,
-                          "%s: member '%s' has compression method %u; stored and deflated can be read", zip->path,
-                          e->name, e->method);
+        return wt_err_set(
+            err, WT_EUNSUPPORTED,
+            "%s: member '%s' has compression method %u; stored and deflated can be read", zip->path,
+            e->name, e->method);
     bool fits = e->method == STORED ? e->size == e->stored : e->size / DEFLATE_RATIO <= e->stored;
     if (!fits)
-        return wt_err_set(err, WT_ECORRUPT, "%s: member '%s' cannot have %llu bytes: %llu are stored", zip->path, e->name,
-                          (unsigned long long)e->size, (unsigned long long)e->stored);
+        return wt_err_set(err, WT_ECORRUPT,
+                          "%s: member '%s' cannot have %llu bytes: %llu are stored", zip->path,
+                          e->name, (unsigned long long)e->size, (unsigned long long)e->stored);
     return 0;
 }
 
-int wt_zip_stream_open(const struct wt_zip *zip, const struct wt_zip_entry *entry, struct wt_zip_stream **out,
-                       struct wt_err *err) {
+int wt_zip_stream_open(const struct wt_zip *zip, const struct wt_zip_entry *entry,
+                       struct wt_zip_stream **out, struct wt_err *err) {
     int rc = check_entry(zip, entry, err);
     if (rc < 0)
         return rc;
@@ -84,7 +88,8 @@ int wt_zip_stream_open(const struct wt_zip *zip, const struct wt_zip_entry *entr
 }
 
 static int damaged(const struct wt_zip_stream *s, const char *what, struct wt_err *err) {
-    return wt_err_set(err, WT_ECORRUPT, "%s: member '%s' %s; make the file again", s->zip->path, s->entry->name, what);
+    return wt_err_set(err, WT_ECORRUPT, "%s: member '%s' %s; make the file again", s->zip->path,
+                      s->entry->name, what);
 }
 
 static int refill(struct wt_zip_stream *s, struct wt_err *err) {

@@ -42,7 +42,8 @@ const char *kit_path(struct kit *k, const char *name) {
 const char *kit_write(struct kit *k, const char *name, const void *data, size_t len) {
     const char *path = kit_path(k, name);
     char folder[600];
-    for (const char *slash = strchr(path + strlen(k->dir) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (const char *slash = strchr(path + strlen(k->dir) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
         mkdir(folder, 0755);
     }
@@ -57,10 +58,12 @@ const char *kit_text(struct kit *k, const char *name, const char *text) {
     return kit_write(k, name, text, strlen(text));
 }
 
-void kit_npy(struct wt_bytes *out, const char *descr, bool fortran, const char *shape, const void *data, size_t len) {
+void kit_npy(struct wt_bytes *out, const char *descr, bool fortran, const char *shape,
+             const void *data, size_t len) {
     char dict[256];
     uint8_t head[10] = "\x93NUMPY\1";
-    int n = snprintf(dict, sizeof dict, "{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n", descr, fortran ? "True" : "False", shape);
+    int n = snprintf(dict, sizeof dict, "{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n",
+                     descr, fortran ? "True" : "False", shape);
     wt_put16(head + 8, (uint16_t)n);
     assert_int_equal(wt_bytes_add(out, head, sizeof head), 0);
     assert_int_equal(wt_bytes_add(out, dict, (size_t)n), 0);
@@ -91,8 +94,10 @@ static void pack_member(const struct kit_member *m, struct wt_bytes *packed) {
     free(buf);
 }
 
-/* The fields that local header and directory entry share, from "version needed" to the extra field's length. */
-static void put_common(struct wt_bytes *out, const struct kit_member *m, uint32_t crc, uint64_t stored, uint64_t size, bool local, int extra) {
+/* The fields that local header and directory entry share, from "version needed" to the extra
+ * field's length. */
+static void put_common(struct wt_bytes *out, const struct kit_member *m, uint32_t crc,
+                       uint64_t stored, uint64_t size, bool local, int extra) {
     bool later = local && m->descriptor;
     put(out, 2, 45);
     put(out, 2, (uint64_t)(m->flags | (m->descriptor ? 8 : 0)));
@@ -130,14 +135,16 @@ void kit_zip(struct wt_bytes *out, const struct kit_member *members, size_t n, b
         put(&dir, 4, m->zip64 ? UINT32_MAX : header);
         wt_bytes_add(&dir, m->name, strlen(m->name));
         if (m->zip64) {
-            put(&dir, 2, 1), put(&dir, 2, 24), put(&dir, 8, size), put(&dir, 8, packed.len), put(&dir, 8, header);
+            put(&dir, 2, 1), put(&dir, 2, 24), put(&dir, 8, size), put(&dir, 8, packed.len),
+                put(&dir, 8, header);
         }
         wt_bytes_free(&packed);
     }
     uint64_t at = out->len, end = at + dir.len;
     wt_bytes_add(out, dir.data, dir.len);
     if (end64) {
-        put(out, 4, 0x06064b50), put(out, 8, 44), put(out, 2, 45), put(out, 2, 45), put(out, 4, 0), put(out, 4, 0);
+        put(out, 4, 0x06064b50), put(out, 8, 44), put(out, 2, 45), put(out, 2, 45), put(out, 4, 0),
+            put(out, 4, 0);
         put(out, 8, n), put(out, 8, n), put(out, 8, dir.len), put(out, 8, at);
         put(out, 4, 0x07064b50), put(out, 4, 0), put(out, 8, end), put(out, 4, 1);
     }

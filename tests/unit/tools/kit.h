@@ -27,7 +27,8 @@ const char *kit_write(struct kit *k, const char *name, const void *data, size_t 
 const char *kit_text(struct kit *k, const char *name, const char *text);
 
 /* An npy file: header of version 1 around the dict's text, then the elements. */
-void kit_npy(struct wt_bytes *out, const char *descr, bool fortran, const char *shape, const void *data, size_t len);
+void kit_npy(struct wt_bytes *out, const char *descr, bool fortran, const char *shape,
+             const void *data, size_t len);
 
 /* A zip archive, member by member. */
 struct kit_member {
@@ -36,7 +37,7 @@ struct kit_member {
     size_t len;
     bool deflate, zip64, descriptor;
     bool bad_crc;
-    uint64_t claim;     /* declared size instead of the real one; 0: the real one */
+    uint64_t claim; /* declared size instead of the real one; 0: the real one */
     uint16_t flags, method_override;
 };
 void kit_zip(struct wt_bytes *out, const struct kit_member *members, size_t n, bool end64);

@@ -23,7 +23,8 @@ static void rows_of_every_spelling(void **state) {
     (void)state;
     static const char *const texts[] = {
         "file,label\na.npy,x\nb c.npy,\"y, \"\"z\"\"\"\n",
-        "\xef\xbb\xbf" "file,label\r\na.npy,x\r\nb c.npy,\"y, \"\"z\"\"\"\r\n",
+        "\xef\xbb\xbf"
+        "file,label\r\na.npy,x\r\nb c.npy,\"y, \"\"z\"\"\"\r\n",
         "\n\nfile;label\n\na.npy;x\n\nb c.npy;\"y, \"\"z\"\"\"",
         "file\tlabel\na.npy\tx\n\"b c.npy\"\t\"y, \"\"z\"\"\"\n\n\n",
         "\"file\",\"label\"\n\"a.npy\",\"x\"\n\"b c.npy\",\"y, \"\"z\"\"\"",
@@ -72,7 +73,9 @@ static void broken_tables_are_refused(void **state) {
     } bad[] = {
         {"", 0, "is empty"},
         {"\n\r\n", 3, "is empty"},
-        {"\xff\xfe" "f\0", 4, "UTF-16"},
+        {"\xff\xfe"
+         "f\0",
+         4, "UTF-16"},
         {"file,label\na\0b,c\n", 17, "NUL"},
         {"file,\"label\na,b\n", 16, "does not end"},
         {"path,label\na,b\n", 15, "no column 'file' among: path, label"},
@@ -122,7 +125,8 @@ static void rows_are_found_by_path_then_by_name(void **state) {
     wt_label_table_close(t);
 }
 
-static void number(struct wt_classes *c, const char *const *texts, const char *order, int want, struct wt_err *err) {
+static void number(struct wt_classes *c, const char *const *texts, const char *order, int want,
+                   struct wt_err *err) {
     *c = (struct wt_classes){0};
     *err = (struct wt_err){0};
     uint32_t id;
@@ -206,7 +210,8 @@ int main(void) {
         cmocka_unit_test(rows_of_every_spelling),
         cmocka_unit_test(lines_are_counted_through_quotes),
         cmocka_unit_test_setup_teardown(broken_tables_are_refused, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(rows_are_found_by_path_then_by_name, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(rows_are_found_by_path_then_by_name, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test(classes_are_numbered),
         cmocka_unit_test(many_names_keep_their_numbers),
     };

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void pack_hashes(const struct wt_gen_opts *o, unsigned threads, enum wt_codec codec, struct wt_hash *hash, uint64_t *n) {
+static void pack_hashes(const struct wt_gen_opts *o, unsigned threads, enum wt_codec codec,
+                        struct wt_hash *hash, uint64_t *n) {
     struct wt_gen *g;
     struct wt_builder *b;
     struct wt_pack_plan plan;
@@ -38,7 +39,14 @@ static void pack_hashes(const struct wt_gen_opts *o, unsigned threads, enum wt_c
 
 static void same_seed_same_shards(void **state) {
     (void)state;
-    struct wt_gen_opts o = {.kind = WT_GEN_MAP, .height = 52, .width = 52, .dtype = WT_DTYPE_U8, .seed = 7, .samples = 500, .lots = 2, .wafers = 5};
+    struct wt_gen_opts o = {.kind = WT_GEN_MAP,
+                            .height = 52,
+                            .width = 52,
+                            .dtype = WT_DTYPE_U8,
+                            .seed = 7,
+                            .samples = 500,
+                            .lots = 2,
+                            .wafers = 5};
     for (int kind = 0; kind < 2; kind++) {
         struct wt_hash one[64], many[64], other[64];
         uint64_t n1, n2, n3;
@@ -81,7 +89,8 @@ static double bad_share(uint32_t cls, double from, double to) {
         wt_gen_map(cls, SIDE, SIDE, &rng, map);
         for (int y = 0; y < SIDE; y++)
             for (int x = 0; x < SIDE; x++) {
-                double dy = (y + 0.5) / SIDE * 2 - 1, dx = (x + 0.5) / SIDE * 2 - 1, r2 = dx * dx + dy * dy;
+                double dy = (y + 0.5) / SIDE * 2 - 1, dx = (x + 0.5) / SIDE * 2 - 1,
+                       r2 = dx * dx + dy * dy;
                 uint8_t v = map[y * SIDE + x];
                 assert_true(v <= 2);
                 assert_int_equal(v == 0, r2 > 1);
@@ -142,14 +151,21 @@ static void tiny_and_oblong_images(void **state) {
         free(out);
     }
     struct wt_gen *g = NULL;
-    struct wt_gen_opts o = {.height = 1 << 20, .width = 1 << 20, .dtype = WT_DTYPE_U8, .samples = 1, .lots = 1, .wafers = 1};
+    struct wt_gen_opts o = {.height = 1 << 20,
+                            .width = 1 << 20,
+                            .dtype = WT_DTYPE_U8,
+                            .samples = 1,
+                            .lots = 1,
+                            .wafers = 1};
     assert_int_equal(wt_gen_open(&o, &g, NULL), WT_ERANGE);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_seed_same_shards),   cmocka_unit_test(classes_have_their_shares),
-        cmocka_unit_test(patterns_are_where_they_belong), cmocka_unit_test(noise_spares_the_mean),
+        cmocka_unit_test(same_seed_same_shards),
+        cmocka_unit_test(classes_have_their_shares),
+        cmocka_unit_test(patterns_are_where_they_belong),
+        cmocka_unit_test(noise_spares_the_mean),
         cmocka_unit_test(tiny_and_oblong_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

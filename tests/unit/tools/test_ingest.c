@@ -44,7 +44,8 @@ static void note(void *arg, const char *line) {
 }
 
 /* Reads all. opts->inputs may be NULL: the kit's "in". */
-static int ingest(struct kit *k, struct wt_ingest_opts opts, struct seen *seen, struct wt_ingest_report *report, struct wt_err *err) {
+static int ingest(struct kit *k, struct wt_ingest_opts opts, struct seen *seen,
+                  struct wt_ingest_report *report, struct wt_err *err) {
     struct wt_ingest *g = NULL;
     struct wt_image image = {0};
     char in[600];
@@ -67,7 +68,8 @@ static int ingest(struct kit *k, struct wt_ingest_opts opts, struct seen *seen, 
     return rc;
 }
 
-static void write_npy(struct kit *k, const char *name, const char *descr, bool fortran, const char *shape, size_t bytes) {
+static void write_npy(struct kit *k, const char *name, const char *descr, bool fortran,
+                      const char *shape, size_t bytes) {
     struct wt_bytes b = {0};
     uint8_t data[256];
     for (size_t i = 0; i < sizeof data; i++)
@@ -89,7 +91,8 @@ static void folders_are_sorted_and_labelled(void **state) {
     write_npy(k, "in/.hidden/x.npy", "'|u1'", false, "(2, 3)", 6);
     write_npy(k, "in/b/.x.npy", "'|u1'", false, "(2, 3)", 6);
     kit_text(k, "in/b/readme.txt", "no image");
-    if (ingest(k, (struct wt_ingest_opts){.labels = "folders", .lot = "LOT 7.1", .wafer = "W"}, &seen, &r, &err) < 0)
+    if (ingest(k, (struct wt_ingest_opts){.labels = "folders", .lot = "LOT 7.1", .wafer = "W"},
+               &seen, &r, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(seen.n, 4);
     assert_int_equal(r.ignored, 1);
@@ -102,8 +105,8 @@ static void folders_are_sorted_and_labelled(void **state) {
         assert_int_equal(seen.s[i].label, labels[i]);
         assert_true(seen.s[i].id < UINT64_C(1) << 63);
     }
-    assert_int_equal(seen.s[0].first, 0);  /* 0x0001 little-endian: 1, 0 */
-    assert_int_equal(seen.s[1].first, 2);  /* columns first: 0 2 4 1 3 5 */
+    assert_int_equal(seen.s[0].first, 0); /* 0x0001 little-endian: 1, 0 */
+    assert_int_equal(seen.s[1].first, 2); /* columns first: 0 2 4 1 3 5 */
     assert_int_equal(seen.s[2].first, 1);
     assert_string_equal(seen.s[1].json, "{\"source\":\"b/10.npy\",\"label_source\":\"folder\"}");
     assert_string_equal(seen.s[3].json, "{\"source\":\"top.npy\"}");
@@ -118,18 +121,23 @@ static void tables_give_labels_lots_and_metadata(void **state) {
     write_npy(k, "in/1.npy", "'|u1'", false, "(2, 3)", 6);
     write_npy(k, "in/2.npy", "'|u1'", false, "(2, 3)", 6);
     write_npy(k, "in/3.npy", "'|u1'", false, "(2, 3)", 6);
-    const char *csv = kit_text(k, "l.csv", "\xef\xbb\xbf" "label,die_x,file,lot\r\nscratch,4,1.npy,L9\r\n,5,2.npy,\r\nring,6,gone.npy,\r\n");
+    const char *csv =
+        kit_text(k, "l.csv",
+                 "\xef\xbb\xbf"
+                 "label,die_x,file,lot\r\nscratch,4,1.npy,L9\r\n,5,2.npy,\r\nring,6,gone.npy,\r\n");
     assert_int_equal(ingest(k, (struct wt_ingest_opts){.labels = csv}, &seen, &r, &err), 0);
     assert_int_equal(seen.n, 3);
     assert_string_equal(seen.s[0].key, "L9/wafer0/1");
     assert_int_equal(seen.s[0].label, 0); /* "ring" has no file, so it is no class */
-    assert_string_equal(seen.s[0].json, "{\"source\":\"1.npy\",\"label_source\":\"csv\",\"die_x\":4}");
+    assert_string_equal(seen.s[0].json,
+                        "{\"source\":\"1.npy\",\"label_source\":\"csv\",\"die_x\":4}");
     assert_string_equal(seen.s[1].key, "lot0/wafer0/2");
     assert_int_equal(seen.s[1].label, WT_UNLABELLED);
     assert_int_equal(seen.s[2].label, WT_UNLABELLED);
     assert_int_equal(r.unlisted, 1);
     assert_int_equal(r.unused_rows, 1);
-    assert_int_equal(ingest(k, (struct wt_ingest_opts){.labels = "nolabels"}, &seen, &r, &err), WT_EMISSING);
+    assert_int_equal(ingest(k, (struct wt_ingest_opts){.labels = "nolabels"}, &seen, &r, &err),
+                     WT_EMISSING);
     assert_non_null(strstr(err.text, "--labels nolabels"));
 }
 
@@ -139,7 +147,8 @@ static void bad_files_end_it_or_are_left_out(void **state) {
     struct wt_ingest_report r;
     struct wt_err err;
     int notes = 0;
-    static const char *const bad[] = {"in/2-object.npy", "in/3-cut.npy", "in/4-text.npy", "in/5-empty.npy", "in/6-none.npy"};
+    static const char *const bad[] = {"in/2-object.npy", "in/3-cut.npy", "in/4-text.npy",
+                                      "in/5-empty.npy", "in/6-none.npy"};
     write_npy(k, "in/1.npy", "'|u1'", false, "(2, 3)", 6);
     write_npy(k, bad[0], "'|O'", false, "(2, 3)", 48);
     write_npy(k, bad[1], "'|u1'", false, "(2, 30)", 6);
@@ -148,7 +157,10 @@ static void bad_files_end_it_or_are_left_out(void **state) {
     write_npy(k, bad[4], "'|u1'", false, "(0, 3)", 0);
     assert_int_equal(symlink("nowhere", kit_path(k, "in/7-link.npy")), 0);
     write_npy(k, "in/9.npy", "'|u1'", false, "(2, 3)", 6);
-    assert_int_equal(ingest(k, (struct wt_ingest_opts){.keep_going = true, .note = note, .arg = &notes}, &seen, &r, &err), 0);
+    assert_int_equal(
+        ingest(k, (struct wt_ingest_opts){.keep_going = true, .note = note, .arg = &notes}, &seen,
+               &r, &err),
+        0);
     assert_int_equal(seen.n, 2);
     assert_int_equal(r.bad, 6);
     assert_int_equal(notes, 6);
@@ -197,7 +209,8 @@ static void files_that_change_are_told(void **state) {
     char in[600];
     char *inputs[] = {in};
     snprintf(in, sizeof in, "%s/in", k->dir);
-    assert_int_equal(wt_ingest_open(&(struct wt_ingest_opts){.inputs = inputs, .n_inputs = 1}, &g, &err), 0);
+    assert_int_equal(
+        wt_ingest_open(&(struct wt_ingest_opts){.inputs = inputs, .n_inputs = 1}, &g, &err), 0);
     write_npy(k, "in/1.npy", "'|u1'", false, "(2, 4)", 8);
     struct wt_source *src = wt_ingest_source(g);
     assert_int_equal(src->ops->read(src, &image, 0, 1, take, &seen, &err), WT_ECHANGED);
@@ -208,9 +221,11 @@ static void files_that_change_are_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(folders_are_sorted_and_labelled, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(tables_give_labels_lots_and_metadata, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(tables_give_labels_lots_and_metadata, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(bad_files_end_it_or_are_left_out, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(keys_are_unique_or_both_files_are_named, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(keys_are_unique_or_both_files_are_named, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(files_that_change_are_told, kit_setup, kit_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

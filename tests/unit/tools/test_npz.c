@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Opens and reads all samples of an npz; the first error, or 0. *sum: of the images' bytes. */
-static int read_all(const char *path, const struct wt_reader_opts *opts, struct wt_reader_info *info, uint64_t *sum, struct wt_err *err) {
+static int read_all(const char *path, const struct wt_reader_opts *opts,
+                    struct wt_reader_info *info, uint64_t *sum, struct wt_err *err) {
     struct wt_reader_opts none = {0};
     struct wt_image image = {0};
     void *s = NULL;
@@ -57,8 +58,18 @@ static void stored_deflated_zip64_and_descriptors(void **state) {
     make_arrays(&a);
     for (int mode = 0; mode < 16; mode++) {
         struct kit_member m[2] = {
-            {.name = "y.npy", .data = a.labels.data, .len = a.labels.len, .deflate = mode & 1, .zip64 = mode & 2, .descriptor = mode & 4},
-            {.name = "x.npy", .data = a.images.data, .len = a.images.len, .deflate = mode & 1, .zip64 = mode & 2, .descriptor = mode & 4},
+            {.name = "y.npy",
+             .data = a.labels.data,
+             .len = a.labels.len,
+             .deflate = mode & 1,
+             .zip64 = mode & 2,
+             .descriptor = mode & 4},
+            {.name = "x.npy",
+             .data = a.images.data,
+             .len = a.images.len,
+             .deflate = mode & 1,
+             .zip64 = mode & 2,
+             .descriptor = mode & 4},
         };
         struct wt_bytes zip = {0};
         struct wt_reader_info info;
@@ -123,7 +134,11 @@ static void hostile_archives_are_refused(void **state) {
     struct kit *k = *state;
     struct arrays a;
     make_arrays(&a);
-    struct kit_member good = {.name = "x.npy", .data = a.images.data, .len = a.images.len, .deflate = true}, m = good;
+    struct kit_member good = {.name = "x.npy",
+                              .data = a.images.data,
+                              .len = a.images.len,
+                              .deflate = true},
+                      m = good;
     m.bad_crc = true;
     refuse(k, &m, 1, WT_ECORRUPT, "wrong CRC-32");
     m = good;
@@ -143,7 +158,8 @@ static void hostile_archives_are_refused(void **state) {
     m.claim = a.images.len + 1;
     refuse(k, &m, 1, WT_ECORRUPT, "cannot have");
 
-    /* A bomb: the array claims 1 TiB of zeros; what would be inflated is bounded by a sample, and the size by the archive. */
+    /* A bomb: the array claims 1 TiB of zeros; what would be inflated is bounded by a sample, and
+     * the size by the archive. */
     struct wt_bytes bomb = {0};
     uint8_t *zeros = calloc(1, 1 << 20);
     kit_npy(&bomb, "'|u1'", false, "(1048576, 1024, 1024)", zeros, 1 << 20);
@@ -158,7 +174,8 @@ static void hostile_archives_are_refused(void **state) {
     kit_npy(&bomb, "'|u1'", false, "(4, 16, 16)", zeros, 1024);
     size_t honest = bomb.len;
     wt_bytes_add(&bomb, zeros, 1 << 20);
-    m = (struct kit_member){.name = "x.npy", .data = bomb.data, .len = bomb.len, .claim = honest, .deflate = true};
+    m = (struct kit_member){
+        .name = "x.npy", .data = bomb.data, .len = bomb.len, .claim = honest, .deflate = true};
     refuse(k, &m, 1, WT_ECORRUPT, "longer than it says");
     wt_bytes_free(&bomb);
     free(zeros);
@@ -185,7 +202,8 @@ static void other_arrays_are_refused(void **state) {
         wt_bytes_free(&b);
     }
     kit_npy(&b, "'|u1'", false, "(4, 16)", data, sizeof data);
-    struct kit_member m[2] = {{.name = "pictures.npy", .data = b.data, .len = b.len}, {.name = "y.npy", .data = b.data, .len = b.len}};
+    struct kit_member m[2] = {{.name = "pictures.npy", .data = b.data, .len = b.len},
+                              {.name = "y.npy", .data = b.data, .len = b.len}};
     refuse(k, m, 2, WT_EMISSING, "pictures, y");
     m[0].name = "x.npy";
     refuse(k, m, 2, WT_ERANGE, "neither 0 nor 1");
@@ -213,14 +231,16 @@ static void big_endian_and_fortran_become_c_order(void **state) {
     kit_npy(&file, "'>u2'", false, "(3, 4, 5)", big, sizeof big);
     struct kit_member m = {.name = "data.npy", .data = file.data, .len = file.len, .deflate = true};
     kit_zip(&zip, &m, 1, false);
-    assert_int_equal(read_all(kit_write(k, "be.npz", zip.data, zip.len), NULL, &info, &sum, &err), 0);
+    assert_int_equal(read_all(kit_write(k, "be.npz", zip.data, zip.len), NULL, &info, &sum, &err),
+                     0);
     assert_int_equal(info.shape.dtype, WT_DTYPE_U16);
     assert_int_equal(sum, want_sum);
     wt_bytes_free(&file);
     wt_bytes_free(&zip);
 
     kit_npy(&file, "'|u1'", true, "(3, 4, 5)", fortran, sizeof fortran);
-    m = (struct kit_member){.name = "data.npy", .data = file.data, .len = file.len, .deflate = true};
+    m = (struct kit_member){
+        .name = "data.npy", .data = file.data, .len = file.len, .deflate = true};
     kit_zip(&zip, &m, 1, false);
     const char *path = kit_write(k, "fo.npz", zip.data, zip.len);
     void *s;
@@ -269,12 +289,14 @@ static void labels_of_every_kind(void **state) {
         }
         kit_npy(&x, "'|u1'", false, "(4, 2, 2)", pixels, sizeof pixels);
         kit_npy(&y, cases[i].descr, false, cases[i].shape, raw, n * cases[i].width);
-        struct kit_member m[2] = {{.name = "arr_0.npy", .data = x.data, .len = x.len}, {.name = "arr_1.npy", .data = y.data, .len = y.len}};
+        struct kit_member m[2] = {{.name = "arr_0.npy", .data = x.data, .len = x.len},
+                                  {.name = "arr_1.npy", .data = y.data, .len = y.len}};
         kit_zip(&zip, m, 2, false);
         struct wt_reader_info info;
         struct wt_err err = {0};
         void *s = NULL;
-        int rc = wt_reader_npz.open(kit_write(k, "l.npz", zip.data, zip.len), &(struct wt_reader_opts){0}, &s, &info, &err);
+        int rc = wt_reader_npz.open(kit_write(k, "l.npz", zip.data, zip.len),
+                                    &(struct wt_reader_opts){0}, &s, &info, &err);
         if (rc != cases[i].want)
             fail_msg("case %zu: %d %s", i, rc, err.text);
         int32_t cls;
@@ -302,21 +324,27 @@ static void no_samples_out_of_order(void **state) {
     struct kit *k = *state;
     struct arrays a;
     make_arrays(&a);
-    struct kit_member m = {.name = "x.npy", .data = a.images.data, .len = a.images.len, .deflate = true};
+    struct kit_member m = {
+        .name = "x.npy", .data = a.images.data, .len = a.images.len, .deflate = true};
     struct wt_bytes zip = {0};
     kit_zip(&zip, &m, 1, false);
     void *s;
     struct wt_reader_info info;
     struct wt_image image = {0};
     struct wt_err err = {0};
-    assert_int_equal(wt_reader_npz.open(kit_write(k, "o.npz", zip.data, zip.len), &(struct wt_reader_opts){0}, &s, &info, &err), 0);
+    assert_int_equal(wt_reader_npz.open(kit_write(k, "o.npz", zip.data, zip.len),
+                                        &(struct wt_reader_opts){0}, &s, &info, &err),
+                     0);
     assert_true(info.ordered);
     assert_int_equal(wt_reader_npz.read(s, 1, &image, &err), WT_EINVAL);
     assert_int_equal(wt_reader_npz.read(s, 0, &image, &err), 0);
     assert_memory_equal(image.field[0].data, a.pixels, SIDE * SIDE);
     wt_reader_npz.close(s);
     /* A sample over the limit is refused before it is read. */
-    assert_int_equal(wt_reader_npz.open(kit_path(k, "o.npz"), &(struct wt_reader_opts){.max_image = 255}, &s, &info, &err), 0);
+    assert_int_equal(wt_reader_npz.open(kit_path(k, "o.npz"),
+                                        &(struct wt_reader_opts){.max_image = 255}, &s, &info,
+                                        &err),
+                     0);
     assert_int_equal(wt_reader_npz.read(s, 0, &image, &err), WT_ERANGE);
     wt_reader_npz.close(s);
     wt_image_free(&image);
@@ -326,11 +354,14 @@ static void no_samples_out_of_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(stored_deflated_zip64_and_descriptors, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(every_cut_and_every_flip_is_an_error_or_harmless, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(stored_deflated_zip64_and_descriptors, kit_setup,
+                                        kit_teardown),
+        cmocka_unit_test_setup_teardown(every_cut_and_every_flip_is_an_error_or_harmless, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(hostile_archives_are_refused, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(other_arrays_are_refused, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(big_endian_and_fortran_become_c_order, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(big_endian_and_fortran_become_c_order, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(labels_of_every_kind, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(no_samples_out_of_order, kit_setup, kit_teardown),
     };

@@ -19,7 +19,10 @@ enum { W = 13, H = 7 };
 /* Encodes rows as they lie in memory; 16-bit samples in the machine's order. */
 static void encode(struct wt_bytes *out, const struct kind *k, const uint8_t *pixels, size_t len) {
     spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
-    struct spng_ihdr ihdr = {.width = W, .height = H, .bit_depth = (uint8_t)k->depth, .color_type = (uint8_t)k->type,
+    struct spng_ihdr ihdr = {.width = W,
+                             .height = H,
+                             .bit_depth = (uint8_t)k->depth,
+                             .color_type = (uint8_t)k->type,
                              .interlace_method = k->interlaced};
     int code = 0;
     size_t size;
@@ -29,7 +32,8 @@ static void encode(struct wt_bytes *out, const struct kind *k, const uint8_t *pi
     if (k->type == SPNG_COLOR_TYPE_INDEXED) {
         struct spng_plte plte = {.n_entries = 4};
         for (uint8_t i = 0; i < 4; i++)
-            plte.entries[i] = (struct spng_plte_entry){.red = i, .green = (uint8_t)(10 * i), .blue = (uint8_t)(100 + i)};
+            plte.entries[i] = (struct spng_plte_entry){
+                .red = i, .green = (uint8_t)(10 * i), .blue = (uint8_t)(100 + i)};
         assert_int_equal(spng_set_plte(ctx, &plte), 0);
     }
     if (k->trns) {
@@ -44,7 +48,8 @@ static void encode(struct wt_bytes *out, const struct kind *k, const uint8_t *pi
     spng_ctx_free(ctx);
 }
 
-static int read_png(const char *path, uint64_t max, struct wt_reader_info *info, struct wt_image *image, struct wt_err *err) {
+static int read_png(const char *path, uint64_t max, struct wt_reader_info *info,
+                    struct wt_image *image, struct wt_err *err) {
     struct wt_reader_opts opts = {.max_image = max};
     void *s = NULL;
     *err = (struct wt_err){0};
@@ -59,11 +64,16 @@ static int read_png(const char *path, uint64_t max, struct wt_reader_info *info,
 static void every_kind(void **state) {
     struct kit *k = *state;
     static const struct kind kinds[] = {
-        {SPNG_COLOR_TYPE_GRAYSCALE, 8, 1, 1, false, false},       {SPNG_COLOR_TYPE_GRAYSCALE, 16, 1, 1, false, false},
-        {SPNG_COLOR_TYPE_GRAYSCALE, 8, 1, 1, false, true},        {SPNG_COLOR_TYPE_GRAYSCALE, 16, 1, 1, false, true},
-        {SPNG_COLOR_TYPE_TRUECOLOR, 8, 3, 3, false, false},       {SPNG_COLOR_TYPE_TRUECOLOR, 16, 3, 3, false, false},
-        {SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, 8, 4, 4, false, false}, {SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, 16, 4, 4, false, true},
-        {SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 8, 2, 2, false, false}, {SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 16, 2, 2, false, false},
+        {SPNG_COLOR_TYPE_GRAYSCALE, 8, 1, 1, false, false},
+        {SPNG_COLOR_TYPE_GRAYSCALE, 16, 1, 1, false, false},
+        {SPNG_COLOR_TYPE_GRAYSCALE, 8, 1, 1, false, true},
+        {SPNG_COLOR_TYPE_GRAYSCALE, 16, 1, 1, false, true},
+        {SPNG_COLOR_TYPE_TRUECOLOR, 8, 3, 3, false, false},
+        {SPNG_COLOR_TYPE_TRUECOLOR, 16, 3, 3, false, false},
+        {SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, 8, 4, 4, false, false},
+        {SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, 16, 4, 4, false, true},
+        {SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 8, 2, 2, false, false},
+        {SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 16, 2, 2, false, false},
     };
     struct wt_image image = {0};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -100,9 +110,11 @@ static void palettes_and_few_bits_are_expanded(void **state) {
         struct kind kind = {.type = SPNG_COLOR_TYPE_INDEXED, .depth = 8, .trns = trns};
         struct wt_bytes file = {0};
         encode(&file, &kind, index, sizeof index);
-        assert_int_equal(read_png(kit_write(k, "p.png", file.data, file.len), 0, &info, &image, &err), 0);
+        assert_int_equal(
+            read_png(kit_write(k, "p.png", file.data, file.len), 0, &info, &image, &err), 0);
         assert_int_equal(info.shape.dim[2], trns ? 4 : 3);
-        const uint8_t *third = image.field[0].data + 2 * info.shape.dim[2]; /* pixel 2 has colour 2 */
+        const uint8_t *third =
+            image.field[0].data + 2 * info.shape.dim[2]; /* pixel 2 has colour 2 */
         assert_memory_equal(third, ((uint8_t[]){2, 20, 102, 255}), info.shape.dim[2]);
         if (trns)
             assert_int_equal(image.field[0].data[7], 6); /* the alpha of colour 1 */
@@ -114,7 +126,8 @@ static void palettes_and_few_bits_are_expanded(void **state) {
     memset(rows, 0x1b, sizeof rows); /* 0 1 2 3 */
     struct wt_bytes file = {0};
     encode(&file, &kind, rows, sizeof rows);
-    assert_int_equal(read_png(kit_write(k, "g.png", file.data, file.len), 0, &info, &image, &err), 0);
+    assert_int_equal(read_png(kit_write(k, "g.png", file.data, file.len), 0, &info, &image, &err),
+                     0);
     assert_int_equal(info.bytes, W * H);
     assert_memory_equal(image.field[0].data, ((uint8_t[]){0, 85, 170, 255, 0}), 5);
     assert_int_equal(wt_bytes_add(&image.meta, "", 1), 0);
@@ -132,7 +145,8 @@ static void damage_is_found(void **state) {
     for (size_t b = 0; b < sizeof pixels; b++)
         pixels[b] = (uint8_t)(b * b);
     struct wt_bytes file = {0};
-    encode(&file, &(struct kind){.type = SPNG_COLOR_TYPE_GRAYSCALE, .depth = 16}, pixels, sizeof pixels);
+    encode(&file, &(struct kind){.type = SPNG_COLOR_TYPE_GRAYSCALE, .depth = 16}, pixels,
+           sizeof pixels);
     /* The last four bytes are the sum of a chunk without data. */
     for (size_t cut = 0; cut + 4 < file.len; cut++)
         if (read_png(kit_write(k, "c.png", file.data, cut), 0, &info, &image, &err) == 0)
@@ -169,14 +183,16 @@ static void a_huge_promise_costs_nothing(void **state) {
     struct wt_err err;
     uint8_t pixels[W * H] = {0};
     struct wt_bytes file = {0};
-    encode(&file, &(struct kind){.type = SPNG_COLOR_TYPE_GRAYSCALE, .depth = 8}, pixels, sizeof pixels);
+    encode(&file, &(struct kind){.type = SPNG_COLOR_TYPE_GRAYSCALE, .depth = 8}, pixels,
+           sizeof pixels);
     for (int i = 0; i < 2; i++) { /* width and height become 32768: 1 GiB out of 100 bytes */
         file.data[16 + 4 * i + 2] = 0x80;
         file.data[16 + 4 * i + 3] = 0;
     }
     uint32_t crc = __builtin_bswap32(crc_of(file.data + 12, 17));
     memcpy(file.data + 29, &crc, 4);
-    assert_int_equal(read_png(kit_write(k, "h.png", file.data, file.len), 0, &info, &image, &err), WT_ECORRUPT);
+    assert_int_equal(read_png(kit_write(k, "h.png", file.data, file.len), 0, &info, &image, &err),
+                     WT_ECORRUPT);
     assert_non_null(strstr(err.text, "cannot come out of"));
     assert_null(image.field[0].data);
     wt_bytes_free(&file);
@@ -186,7 +202,8 @@ static void a_huge_promise_costs_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_kind, kit_setup, kit_teardown),
-        cmocka_unit_test_setup_teardown(palettes_and_few_bits_are_expanded, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(palettes_and_few_bits_are_expanded, kit_setup,
+                                        kit_teardown),
         cmocka_unit_test_setup_teardown(damage_is_found, kit_setup, kit_teardown),
         cmocka_unit_test_setup_teardown(a_huge_promise_costs_nothing, kit_setup, kit_teardown),
     };

@@ -32,7 +32,8 @@ static void shards_are_cut_by_size(void **state) {
     free(plan.first);
     src = (struct sized){.source = {.ops = &ops, .samples = 6}, .bytes = mixed};
     assert_int_equal(wt_pack_cut(&src.source, 3000, false, &plan, NULL), 0);
-    static const uint64_t want[] = {0, 1, 2, 4, 5, 6}; /* 5000 alone is over the size: a shard of one */
+    static const uint64_t want[] = {0, 1, 2,
+                                    4, 5, 6}; /* 5000 alone is over the size: a shard of one */
     assert_int_equal(plan.shards, 5);
     assert_memory_equal(plan.first, want, sizeof want);
     free(plan.first);
@@ -50,7 +51,13 @@ struct place {
 
 static void open_place(struct kit *k, struct place *p) {
     struct wt_err err = {0};
-    const struct wt_gen_opts o = {.kind = WT_GEN_MAP, .height = 40, .width = 40, .dtype = WT_DTYPE_U8, .samples = 300, .lots = 3, .wafers = 2};
+    const struct wt_gen_opts o = {.kind = WT_GEN_MAP,
+                                  .height = 40,
+                                  .width = 40,
+                                  .dtype = WT_DTYPE_U8,
+                                  .samples = 300,
+                                  .lots = 3,
+                                  .wafers = 2};
     char root[600];
     snprintf(root, sizeof root, "%s/cold", k->dir);
     if (wt_target_open(&(struct wt_target_opts){.url = root}, &p->target, &err) < 0)
@@ -169,7 +176,10 @@ static void foreign_objects_are_not_removed(void **state) {
     wt_manifest_free(&m);
     int before = count_objects(&p);
     struct countdown c = {8};
-    assert_int_equal(pack(&p, (struct wt_pack_opts){.replace = true, .stopped = run_down, .stopped_arg = &c}, &m, &err), WT_ECANCELED);
+    assert_int_equal(
+        pack(&p, (struct wt_pack_opts){.replace = true, .stopped = run_down, .stopped_arg = &c}, &m,
+             &err),
+        WT_ECANCELED);
     assert_int_equal(count_objects(&p), before); /* the old generation is whole */
     struct wt_dataset d;
     assert_int_equal(wt_target_dataset(&p.target, "d", &d, &err), 0);
