@@ -42,7 +42,7 @@ struct wt_control {
     char path[108];
     const struct wt_log *log;
     struct pending *first;
-    bool stopping;
+    bool stopping, again;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
@@ -71,8 +71,21 @@ static unsigned status_of(int code) {
     }
 }
 
+/* Messages quote what was given, perhaps cut in the middle of a letter; JSON takes UTF-8 only. */
+static json_t *message_json(const char *text) {
+    char line[WT_ERR_TEXT];
+    size_t n = 0;
+    json_t *message = json_string(text);
+    if (message)
+        return message;
+    for (; text[n] && n + 1 < sizeof line; n++)
+        line[n] = (unsigned char)text[n] < 0x80 ? text[n] : '?';
+    line[n] = '\0';
+    return json_string(line);
+}
+
 static json_t *error_json(const char *code, const char *text) {
-    return json_pack("{s:s, s:s}", "error", text, "code", code);
+    return json_pack("{s:o, s:s}", "error", message_json(text), "code", code);
 }
 
 static enum MHD_Result send_json(struct pending *p) {
@@ -277,14 +290,28 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **co
     *con = NULL;
 }
 
+/* At the connection limit MHD stops listening, and begins again in the run *after* the one in which
+ * a connection went. */
+static void on_connection(void *arg, struct MHD_Connection *connection, void **con,
+                          enum MHD_ConnectionNotificationCode what) {
+    struct wt_control *c = arg;
+    (void)connection;
+    (void)con;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+        c->again = true;
+}
+
 /* ---- on the loop ---- */
 
 static void on_timer(uv_timer_t *timer);
 
 static void run(struct wt_control *c) {
     MHD_UNSIGNED_LONG_LONG ms = 0;
+    c->again = false;
     MHD_run(c->mhd);
-    if (MHD_get_timeout(c->mhd, &ms) == MHD_YES)
+    if (c->again)
+        uv_timer_start(&c->timer, on_timer, 0, 0);
+    else if (MHD_get_timeout(c->mhd, &ms) == MHD_YES)
         uv_timer_start(&c->timer, on_timer, ms, 0);
     else
         uv_timer_stop(&c->timer);
@@ -311,6 +338,7 @@ static struct MHD_Daemon *start_mhd(struct wt_control *c) {
                             MHD_OPTION_LISTEN_SOCKET, c->listen.fd, MHD_OPTION_CONNECTION_LIMIT,
                             (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)64 << 10,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, c,
                             MHD_OPTION_NOTIFY_COMPLETED, on_completed, c, MHD_OPTION_END);
 }
 

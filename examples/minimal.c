@@ -33,7 +33,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", wl_last_error(loader)->message);
     for (uint32_t c = 0; c <= info.classes && count; c++)
         if (count[c])
-            printf("%-20s %" PRIu64 "\n", c < info.classes ? wl_class_name(loader, c) : "(unlabelled)", count[c]);
+            printf("%-20s %" PRIu64 "\n",
+                   c < info.classes ? wl_class_name(loader, c) : "(unlabelled)", count[c]);
     free(count);
     wl_close(loader);
     return rc < 0;

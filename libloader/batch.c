@@ -1,11 +1,13 @@
-/* What a caller reads of a batch that it holds; nothing here changes it but release. See loader.h. */
+/* What a caller reads of a batch that it holds; nothing here changes it but release. See loader.h.
+ */
 #include "core/npy.h"
 #include "libloader/errors.h"
 #include "libloader/ring.h"
 
 #include <string.h>
 
-_Static_assert((int)WL_BOOL == (int)WT_DTYPE_BOOL && (int)WL_F16 == (int)WT_DTYPE_F16 && (int)WL_C128 == (int)WT_DTYPE_C128,
+_Static_assert((int)WL_BOOL == (int)WT_DTYPE_BOOL && (int)WL_F16 == (int)WT_DTYPE_F16 &&
+                   (int)WL_C128 == (int)WT_DTYPE_C128,
                "the public element types are the stored ones");
 _Static_assert((int)WL_MAX_NDIM == (int)WT_MAX_NDIM, "the public and the stored dimensions agree");
 
@@ -68,11 +70,13 @@ void wl_batch_release(wl_batch *b, void *stream) {
 int wl_batch_state(const wl_batch *b, void *buf, size_t size, size_t *len) {
     struct wt_err err = {0};
     if (!b || !buf || !len)
-        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "wl_batch_state: batch, buffer and len are needed");
+        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
+                            "wl_batch_state: batch, buffer and len are needed");
     pthread_mutex_lock(&b->ring->mutex);
     struct wt_state s = b->ring->base;
     pthread_mutex_unlock(&b->ring->mutex);
     s.epoch = b->epoch;
     s.done = b->done;
-    return wt_state_encode(&s, buf, size, len, &err) ? wt_error_from(wt_error_thread(), &err) : WL_OK;
+    return wt_state_encode(&s, buf, size, len, &err) ? wt_error_from(wt_error_thread(), &err)
+                                                     : WL_OK;
 }

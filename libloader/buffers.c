@@ -1,10 +1,13 @@
-/* Best fit among free buffers, else a new one, for which smaller free ones go when the limit asks for it; see buffers.h. */
+/* Best fit among free buffers, else a new one, for which smaller free ones go when the limit asks
+ * for it; see buffers.h. */
 #include "libloader/buffers.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { ROUND_SHIFT = 3 }; /* sizes are rounded up to eighths of a power of two, so that nearly equal ones fit each other */
+enum {
+    ROUND_SHIFT = 3
+}; /* sizes are rounded up to eighths of a power of two, so that nearly equal ones fit each other */
 
 void wt_buffers_init(struct wt_buffers *p, int (*more)(void *owner, size_t bytes), void *owner) {
     *p = (struct wt_buffers){.more = more, .owner = owner};
@@ -54,7 +57,8 @@ static int reserve(struct wt_buffers *p, size_t size, struct wt_err *err) {
         p->limit = p->total + room;
     if (p->total + room > p->limit)
         return wt_err_set(err, WT_ENOMEM,
-                          "a buffer of %zu bytes does not fit the loader's memory (%zu of %zu bytes are in use): raise "
+                          "a buffer of %zu bytes does not fit the loader's memory (%zu of %zu "
+                          "bytes are in use): raise "
                           "'memory', or lower 'window' or 'slots'",
                           size, p->total, p->limit);
     return 0;
@@ -76,7 +80,8 @@ int wt_buffers_get(struct wt_buffers *p, size_t size, struct wt_buffer **out, st
         return rc;
     }
     b = wt_calloc(1, sizeof *b);
-    rc = b ? wt_mem_map(&b->mem, size, err) : wt_err_set(err, WT_ENOMEM, "out of memory for a buffer");
+    rc = b ? wt_mem_map(&b->mem, size, err)
+           : wt_err_set(err, WT_ENOMEM, "out of memory for a buffer");
     pthread_mutex_lock(&p->mutex);
     p->total -= size;
     if (!rc)

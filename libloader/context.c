@@ -84,7 +84,8 @@ void wt_context_post(struct wl_context *ctx, struct wt_post *post) {
     pthread_mutex_lock(&ctx->post_mutex);
     *ctx->post_last = post;
     ctx->post_last = &post->next;
-    /* Under the lock: once it is given up the post may run, and it may be the one that closes the handle. */
+    /* Under the lock: once it is given up the post may run, and it may be the one that closes the
+     * handle. */
     uv_async_send(&ctx->wake);
     pthread_mutex_unlock(&ctx->post_mutex);
 }
@@ -288,8 +289,10 @@ int wt_context_take(struct wl_context *ctx, uint64_t bytes, struct wt_err *err) 
     if (bytes <= left)
         ctx->used += bytes;
     else
-        rc = wt_err_set(err, WT_ENOMEM, "%llu bytes are needed and %llu of the budget of %llu are left: raise 'memory'",
-                        (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)ctx->budget);
+        rc = wt_err_set(
+            err, WT_ENOMEM,
+            "%llu bytes are needed and %llu of the budget of %llu are left: raise 'memory'",
+            (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)ctx->budget);
     pthread_mutex_unlock(&ctx->mutex);
     return rc;
 }

@@ -1,9 +1,11 @@
 /*
- * What loaders share: the tiers and the one thread that owns them, the crew, the memory budget, kept mappings, the log.
+ * What loaders share: the tiers and the one thread that owns them, the crew, the memory budget,
+ * kept mappings, the log.
  *
- * Happy path: wl_context_open starts the I/O thread, which runs a uv loop and opens the tiers on it; loaders post work to it
- * (wt_context_post) and it calls them back on that thread. The last reference closes the tiers, ends the loop and joins.
- * Failure modes: an unreadable configuration or a bad URL fails the open; a tier that is away does not.
+ * Happy path: wl_context_open starts the I/O thread, which runs a uv loop and opens the tiers on
+ * it; loaders post work to it (wt_context_post) and it calls them back on that thread. The last
+ * reference closes the tiers, ends the loop and joins. Failure modes: an unreadable configuration
+ * or a bad URL fails the open; a tier that is away does not.
  */
 #ifndef WT_LOADER_CONTEXT_H
 #define WT_LOADER_CONTEXT_H

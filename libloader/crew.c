@@ -1,4 +1,5 @@
-/* A fixed set of threads over one ordered queue; see crew.h. Fails only while it is made: no memory, no threads. */
+/* A fixed set of threads over one ordered queue; see crew.h. Fails only while it is made: no
+ * memory, no threads. */
 #include "libloader/crew.h"
 
 #include "core/mem.h"

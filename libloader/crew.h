@@ -1,6 +1,7 @@
 /*
- * The context's worker threads: they decode, verify and stage. Tasks are their owners' memory; the one with the smallest rank
- * runs first (staging before decoding, what is needed soon before what is needed later). Threads block all signals.
+ * The context's worker threads: they decode, verify and stage. Tasks are their owners' memory; the
+ * one with the smallest rank runs first (staging before decoding, what is needed soon before what
+ * is needed later). Threads block all signals.
  */
 #ifndef WT_LOADER_CREW_H
 #define WT_LOADER_CREW_H
@@ -23,7 +24,7 @@ struct wt_task {
 };
 
 enum { WT_CREW_MAX = 256 };
-#define WT_RANK_STAGE UINT64_C(0)
+#define WT_RANK_STAGE  UINT64_C(0)
 #define WT_RANK_DECODE (UINT64_C(1) << 63)
 
 struct wt_crew;
@@ -33,7 +34,8 @@ void wt_crew_free(struct wt_crew *crew);
 void wt_crew_submit(struct wt_crew *crew, struct wt_task *task); /* any thread */
 unsigned wt_crew_threads(const struct wt_crew *crew);
 
-/* pthread_create with all signals blocked in the new thread: they stay the program's. 0 or an errno. */
+/* pthread_create with all signals blocked in the new thread: they stay the program's. 0 or an
+ * errno. */
 int wt_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A tensor of a held batch, handed on: it takes a reference on the slot, its deleter gives it back. The deleter may run on any thread
- * and after wl_close, because the ring counts references. Fails (NULL) without memory, or when the batch has no such tensor.
+ * A tensor of a held batch, handed on: it takes a reference on the slot, its deleter gives it back.
+ * The deleter may run on any thread and after wl_close, because the ring counts references. Fails
+ * (NULL) without memory, or when the batch has no such tensor.
  */
 #include "libloader/dlpack.h"
 
@@ -54,7 +55,8 @@ void *wl_batch_dlpack(wl_batch *b, const char *name, void *stream) {
     (void)stream;
     const wl_tensor *t = b && name ? wl_batch_tensor(b, name) : NULL;
     if (!t) {
-        wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "the batch has no tensor '%s'", name ? name : "(NULL)");
+        wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "the batch has no tensor '%s'",
+                     name ? name : "(NULL)");
         return NULL;
     }
     struct handed *h = wt_calloc(1, sizeof *h);
@@ -70,9 +72,11 @@ void *wl_batch_dlpack(wl_batch *b, const char *name, void *stream) {
         .manager_ctx = h,
         .deleter = handed_delete,
         .tensor = {.data = t->data,
-                   .device = {t->device < 0 ? WT_DL_CPU : WT_DL_CUDA, t->device < 0 ? 0 : t->device},
+                   .device = {t->device < 0 ? WT_DL_CPU : WT_DL_CUDA,
+                              t->device < 0 ? 0 : t->device},
                    .ndim = t->ndim,
-                   .dtype = {(uint8_t)wt_dl_code(t->dtype), (uint8_t)(8 * wl_dtype_size(t->dtype)), 1},
+                   .dtype = {(uint8_t)wt_dl_code(t->dtype), (uint8_t)(8 * wl_dtype_size(t->dtype)),
+                             1},
                    .shape = h->shape,
                    .strides = h->strides},
     };

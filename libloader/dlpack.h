@@ -1,5 +1,6 @@
 /*
- * DLPack 1.x, our own definition of the versioned tensor (dmlc/dlpack, include/dlpack/dlpack.h): the layout is the ABI.
+ * DLPack 1.x, our own definition of the versioned tensor (dmlc/dlpack, include/dlpack/dlpack.h):
+ * the layout is the ABI.
  */
 #ifndef WT_LOADER_DLPACK_H
 #define WT_LOADER_DLPACK_H

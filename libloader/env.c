@@ -1,4 +1,5 @@
-/* Which rank this process is: options first, then the names that torchrun, mpirun and Slurm use. See env.h. */
+/* Which rank this process is: options first, then the names that torchrun, mpirun and Slurm use.
+ * See env.h. */
 #include "libloader/env.h"
 
 #include <errno.h>
@@ -21,22 +22,26 @@ static int number(const char *name, const char *text, int min, int *out, struct 
     errno = 0;
     long v = strtol(text, &end, 10);
     if (errno || end == text || *end || v < min || v > INT_MAX)
-        return wt_err_set(err, WT_EINVAL, "environment variable %s is '%s': a number from %d on is wanted", name, text,
-                          min);
+        return wt_err_set(err, WT_EINVAL,
+                          "environment variable %s is '%s': a number from %d on is wanted", name,
+                          text, min);
     *out = (int)v;
     return 0;
 }
 
 static int check(int rank, int world, const char *source, struct wt_err *err) {
     if (world < 1 || rank < 0 || rank >= world)
-        return wt_err_set(err, WT_EINVAL, "rank %d of world %d (%s): rank must be from 0 to world - 1", rank, world,
+        return wt_err_set(err, WT_EINVAL,
+                          "rank %d of world %d (%s): rank must be from 0 to world - 1", rank, world,
                           source);
     return 0;
 }
 
 int wt_env_ranks(int *rank, int *world, struct wt_err *err) {
     if ((*rank < 0) != (*world < 0))
-        return wt_err_set(err, WT_EINVAL, "give both rank and world, or neither (rank %d, world %d)", *rank, *world);
+        return wt_err_set(err, WT_EINVAL,
+                          "give both rank and world, or neither (rank %d, world %d)", *rank,
+                          *world);
     if (*rank >= 0)
         return check(*rank, *world, "options", err);
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {

@@ -1,4 +1,5 @@
-/* The public error struct and its names; see errors.h. Nothing here fails: a message that is too long is cut. */
+/* The public error struct and its names; see errors.h. Nothing here fails: a message that is too
+ * long is cut. */
 #include "libloader/errors.h"
 
 #include <stdarg.h>

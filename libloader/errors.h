@@ -1,5 +1,6 @@
 /*
- * Errors at the public border: codes of core/err.h become wl_result, the message is kept, shard and key are added.
+ * Errors at the public border: codes of core/err.h become wl_result, the message is kept, shard and
+ * key are added.
  */
 #ifndef WT_LOADER_ERRORS_H
 #define WT_LOADER_ERRORS_H

@@ -1,13 +1,15 @@
 /*
  * Fetching, on the I/O thread.
  *
- * Happy path: a kept mapping is used as it is. Else the cheapest tier that is believed to hold the shard is asked: one that can map gives a
- * mapping; others are read, a whole shard in parts of 8 MiB, of a part of a shard first the index and then the bytes. The crew checks
- * and decodes; the chunk is ready.
- * Failure modes, in one round over the tiers: a tier that lacks the shard is remembered, a damaged copy counted, a tier that is away noted; each
- * time the next one is asked. After the round: was one away, the round is repeated with back-off until timeout_ms (STORAGE). Is the cold
- * copy damaged, it is read once more and what is good of it is taken (bad samples are the stage's business). Is it nowhere: NOT_FOUND.
- * Anything that is our own fault (memory) ends the fetch at once.
+ * Happy path: a kept mapping is used as it is. Else the cheapest tier that is believed to hold the
+ * shard is asked: one that can map gives a mapping; others are read, a whole shard in parts of 8
+ * MiB, of a part of a shard first the index and then the bytes. The crew checks and decodes; the
+ * chunk is ready. Failure modes, in one round over the tiers: a tier that lacks the shard is
+ * remembered, a damaged copy counted, a tier that is away noted; each time the next one is asked.
+ * After the round: was one away, the round is repeated with back-off until timeout_ms (STORAGE). Is
+ * the cold copy damaged, it is read once more and what is good of it is taken (bad samples are the
+ * stage's business). Is it nowhere: NOT_FOUND. Anything that is our own fault (memory) ends the
+ * fetch at once.
  */
 #include "libloader/fetch.h"
 
@@ -104,13 +106,15 @@ static void wait_and_retry(struct wt_fetch *f) {
     if (!f->trouble_ns)
         f->trouble_ns = now;
     if (now - f->trouble_ns >= (uint64_t)f->l->o.timeout_ms * 1000000) {
-        wt_err_wrap(&f->why, "shard %s: no tier that holds it answered for %d ms", f->key, f->l->o.timeout_ms);
+        wt_err_wrap(&f->why, "shard %s: no tier that holds it answered for %d ms", f->key,
+                    f->l->o.timeout_ms);
         finish_error(f, WL_ERROR_STORAGE, &f->why);
         return;
     }
     uint64_t left = (uint64_t)f->l->o.timeout_ms - (now - f->trouble_ns) / 1000000;
     uint64_t ms = f->backoff_ms < left ? f->backoff_ms : left;
-    f->backoff_ms = f->backoff_ms * 2 > BACKOFF_MAX_MS ? (unsigned)BACKOFF_MAX_MS : f->backoff_ms * 2;
+    f->backoff_ms =
+        f->backoff_ms * 2 > BACKOFF_MAX_MS ? (unsigned)BACKOFF_MAX_MS : f->backoff_ms * 2;
     set_step(f, WT_FETCH_WAIT);
     wt_context_delay(f->l->ctx, &f->delay, ms);
 }
@@ -136,8 +140,8 @@ static void round_over(struct wt_fetch *f) {
 }
 
 static bool is_ours(int rc) { /* asking another tier would not help */
-    return wt_err_blame(rc) == WT_BLAME_CALLER && rc != WT_EBUSY && rc != WT_ECANCELED && rc != WT_ERANGE &&
-           rc != WT_ESYSTEM;
+    return wt_err_blame(rc) == WT_BLAME_CALLER && rc != WT_EBUSY && rc != WT_ECANCELED &&
+           rc != WT_ERANGE && rc != WT_ESYSTEM;
 }
 
 static void count_failure(struct wt_fetch *f, int tier) {
@@ -149,7 +153,8 @@ static void count_failure(struct wt_fetch *f, int tier) {
     } else if (f->rc != WT_ECANCELED) {
         wt_count(&l->meter.tier[tier].failures, 1);
         if (wt_err_blame(f->rc) == WT_BLAME_OBJECT)
-            wt_log(&l->ctx->log, WT_LOG_WARN, "loader: tier %s: shard %s: %s; the next copy is read",
+            wt_log(&l->ctx->log, WT_LOG_WARN,
+                   "loader: tier %s: shard %s: %s; the next copy is read",
                    wt_tier_name(l->ctx->tier[tier]), f->key, f->err.text);
     }
 }
@@ -247,7 +252,8 @@ static void on_done(struct wt_req *req) {
     f->n_flying--;
     if (req->rc == 0 && req->op == WT_OP_GET && req->got != req->len) {
         wt_err_set(&req->err, WT_ECORRUPT, "the copy ends at byte %llu of %llu",
-                   (unsigned long long)(req->off + req->got), (unsigned long long)f->chunk->rec.size);
+                   (unsigned long long)(req->off + req->got),
+                   (unsigned long long)f->chunk->rec.size);
         req->rc = WT_ECORRUPT;
     }
     if (req->rc) {
@@ -265,7 +271,8 @@ static void on_done(struct wt_req *req) {
     request_ended(f);
 }
 
-static void read_range(struct wt_fetch *f, enum wt_fetch_step step, uint8_t *dst, uint64_t begin, uint64_t end) {
+static void read_range(struct wt_fetch *f, enum wt_fetch_step step, uint8_t *dst, uint64_t begin,
+                       uint64_t end) {
     set_step(f, step);
     f->dst = dst;
     f->begin = f->next = begin;
@@ -293,7 +300,8 @@ static void map_whole(struct wt_fetch *f) {
 
 /* ---- the steps ---- */
 
-static void work(struct wt_fetch *f, enum wt_fetch_step step, void (*run)(struct wt_task *, struct wt_worker *)) {
+static void work(struct wt_fetch *f, enum wt_fetch_step step,
+                 void (*run)(struct wt_task *, struct wt_worker *)) {
     set_step(f, step);
     f->rc = 0;
     f->task.run = run;
@@ -328,7 +336,8 @@ static void advance(struct wt_fetch *f) {
     switch (get_step(f)) {
     case WT_FETCH_ROOM:
         if (whole)
-            read_range(f, WT_FETCH_BODY, plain ? f->chunk->buf->mem.ptr : f->raw->mem.ptr, 0, rec->size);
+            read_range(f, WT_FETCH_BODY, plain ? f->chunk->buf->mem.ptr : f->raw->mem.ptr, 0,
+                       rec->size);
         else
             read_range(f, WT_FETCH_TAIL, f->raw->mem.ptr, rec->index_off, rec->size);
         break;
@@ -379,6 +388,7 @@ void wt_fetch_start(struct wl_loader *l, struct wt_chunk *c) {
     struct wt_fetch *f = l->idle_fetch[--l->n_idle];
     c->state = WT_CHUNK_MOVING;
     l->busy++;
+    wt_count(&l->meter.stage[WT_AT_FETCH].wait_ns, wt_now_ns() - c->unit->since_ns);
     f->chunk = c;
     f->tried = 0;
     f->away = f->cold_bad = f->cold_missing = f->salvage = false;

@@ -1,6 +1,7 @@
 /*
- * One chunk on its way from a tier to memory. fetch.c moves it along on the I/O thread, decode/ works on it in the crew; a fetch is
- * with one of the two at any time, handed over by post and task.
+ * One chunk on its way from a tier to memory. fetch.c moves it along on the I/O thread, decode/
+ * works on it in the crew; a fetch is with one of the two at any time, handed over by post and
+ * task.
  */
 #ifndef WT_LOADER_FETCH_H
 #define WT_LOADER_FETCH_H
@@ -43,7 +44,7 @@ struct wt_fetch {
     bool salvage;        /* the cold copy is damaged: take what is good of it */
     uint64_t trouble_ns; /* since when no tier could give it; 0: no trouble */
     unsigned backoff_ms;
-    struct wt_err why;   /* the cold tier's last error, else the last one */
+    struct wt_err why; /* the cold tier's last error, else the last one */
 
     /* reading [next, end) into dst */
     struct wt_req req[WT_FETCH_REQS];

@@ -7,14 +7,17 @@
  *   fetch   one chunk on its way from a tier
  *   slot    a batch being staged, ready, or held (ring.h)
  *
- * One lock, the ring's, guards tracks, units, chunk states and slots. wt_pump, called with it whenever something changed, does what has become
- * possible: gives idle units their next window, starts fetches, starts staging. Everything else is driven by it:
+ * One lock, the ring's, guards tracks, units, chunk states and slots. wt_pump, called with it
+ * whenever something changed, does what has become possible: gives idle units their next window,
+ * starts fetches, starts staging. Everything else is driven by it:
  *
- *   pump -> fetch (I/O thread) -> decode (crew) -> chunk ready -> pump -> stage (crew) -> slot ready -> wl_next
+ *   pump -> fetch (I/O thread) -> decode (crew) -> chunk ready -> pump -> stage (crew) -> slot
+ * ready -> wl_next
  *
- * Memory of a chunk: WAITING: the pump's; MOVING: its fetch's; READY, FAILED: read-only until its unit's last step was staged.
- * Failure modes: a chunk that cannot be had leaves an error in its unit; the batch that needs it carries the error to wl_next, where it
- * is sticky. Batches before it are still given.
+ * Memory of a chunk: WAITING: the pump's; MOVING: its fetch's; READY, FAILED: read-only until its
+ * unit's last step was staged. Failure modes: a chunk that cannot be had leaves an error in its
+ * unit; the batch that needs it carries the error to wl_next, where it is sticky. Batches before it
+ * are still given.
  */
 #ifndef WT_LOADER_INTERNAL_H
 #define WT_LOADER_INTERNAL_H
@@ -39,19 +42,21 @@ struct wt_chunk {
     uint64_t shard;
     struct wt_shard_rec rec;
     uint32_t first, count; /* samples of the shard */
-    uint64_t at;           /* lane position (ranged: ordinal) of the first one: chunks of a unit ascend by it */
+    uint64_t
+        at; /* lane position (ranged: ordinal) of the first one: chunks of a unit ascend by it */
     /* when READY: */
-    struct wt_kept *kept;               /* its mapping, or NULL */
-    struct wt_buffer *buf;              /* its bytes, or NULL when they are the mapping's */
-    const uint8_t *data;                /* tar bytes from tar_off on */
+    struct wt_kept *kept;  /* its mapping, or NULL */
+    struct wt_buffer *buf; /* its bytes, or NULL when they are the mapping's */
+    const uint8_t *data;   /* tar bytes from tar_off on */
     uint64_t tar_off;
-    const struct wt_shard_index *index; /* NULL: the cold copy's index is damaged, all samples are bad */
-    struct wt_shard_index own;          /* where index points, unless it is the mapping's */
-    void *slice;                        /* memory of `own` when it was cut down to this chunk's samples */
-    uint32_t index_first;               /* number in *index of sample `first` */
-    int field[WT_MAX_FIELDS];           /* of each delivered field in *index, or -1 */
-    uint32_t shape[WT_MAX_FIELDS];      /* its expected shape's number in *index */
-    _Atomic uint8_t *bad;               /* [count], NULL: all are good */
+    const struct wt_shard_index
+        *index;                /* NULL: the cold copy's index is damaged, all samples are bad */
+    struct wt_shard_index own; /* where index points, unless it is the mapping's */
+    void *slice;               /* memory of `own` when it was cut down to this chunk's samples */
+    uint32_t index_first;      /* number in *index of sample `first` */
+    int field[WT_MAX_FIELDS];  /* of each delivered field in *index, or -1 */
+    uint32_t shape[WT_MAX_FIELDS]; /* its expected shape's number in *index */
+    _Atomic uint8_t *bad;          /* [count], NULL: all are good */
 };
 
 enum wt_unit_state { WT_UNIT_IDLE, WT_UNIT_LOADING, WT_UNIT_READY };
@@ -59,29 +64,30 @@ enum wt_unit_state { WT_UNIT_IDLE, WT_UNIT_LOADING, WT_UNIT_READY };
 struct wt_unit {
     enum wt_unit_state state;
     struct wt_epoch e;
-    struct wt_window w;         /* window mode */
-    uint64_t pos, count;        /* lane positions that it serves */
+    struct wt_window w;  /* window mode */
+    uint64_t pos, count; /* lane positions that it serves */
     uint64_t first_step, last_step, steps_left;
     struct wt_chunk *chunk;
     size_t n_chunks, cap, started, pending;
-    uint64_t need;              /* when it is first needed: smaller is sooner */
-    wl_error err;               /* code < 0: a chunk failed */
+    uint64_t since_ns; /* when it was given its window */
+    uint64_t need;     /* when it is first needed: smaller is sooner */
+    wl_error err;      /* code < 0: a chunk failed */
 };
 
 struct wt_track {
     uint32_t lane;
-    uint64_t a, b;       /* this rank has offsets [a, b) of the lane's share of a batch */
-    uint64_t row;        /* the row of offset a */
-    uint64_t samples;    /* of the lane */
-    bool done;           /* no window is left */
-    bool fresh;          /* next is to be found from next_step */
+    uint64_t a, b;        /* this rank has offsets [a, b) of the lane's share of a batch */
+    uint64_t row;         /* the row of offset a */
+    uint64_t samples;     /* of the lane */
+    bool done;            /* no window is left */
+    bool fresh;           /* next is to be found from next_step */
     uint64_t epoch, next; /* window (ranged: step) that an idle unit gets */
     uint64_t next_step;
     unsigned n_units;
     struct wt_unit *unit;
 };
 
-struct wt_field { /* a delivered tensor of the data set */
+struct wt_field {             /* a delivered tensor of the data set */
     char name[WT_FIELD_NAME]; /* as stored: "" is the image */
     struct wt_shape shape;
     size_t bytes;
@@ -104,7 +110,7 @@ struct wl_loader {
     struct wt_field field[WT_MAX_FIELDS];
     size_t n_fields;
     size_t at_label, at_valid, at_id, at_size, at_multihot; /* numbers of these tensors */
-    int size_field;      /* whose height and width `size` gives, or -1 */
+    int size_field; /* whose height and width `size` gives, or -1 */
     uint64_t first_row, rows;
     bool ranged;
     uint64_t ring_bytes;
@@ -115,23 +121,25 @@ struct wl_loader {
     struct wt_ring *ring; /* its mutex guards what follows */
     struct wt_track *track;
     size_t n_tracks;
-    struct wt_unit *units; /* of all tracks */
+    struct wt_unit *units;    /* of all tracks */
     struct wt_fetch *fetches; /* [n_fetches] */
     struct wt_fetch **idle_fetch;
     unsigned n_fetches, n_idle;
     struct wt_post cancel;
-    unsigned busy;       /* fetches, stagings and cancels under way: stop waits for them */
-    bool stage_failed;   /* a batch with an error was staged: nothing after it */
-    uint64_t base_epoch, base_off; /* after a resume with another batch: that epoch's steps begin here in each lane */
-    uint64_t newest_epoch; /* that a unit was given */
+    unsigned busy;     /* fetches, stagings and cancels under way: stop waits for them */
+    bool stage_failed; /* a batch with an error was staged: nothing after it */
+    uint64_t base_epoch, base_off; /* after a resume with another batch: that epoch's steps begin
+                                      here in each lane */
+    uint64_t newest_epoch;         /* that a unit was given */
     struct wt_cursor stage, consume;
     struct wl_batch **by_seq; /* [slots]: seq % slots -> batch */
     struct wl_batch *into;    /* held by wl_next_into */
-    bool started;        /* wl_next was called */
-    bool ended;          /* all epochs are done */
-    int failed;          /* sticky code */
+    bool started;             /* wl_next was called */
+    bool ended;               /* all epochs are done */
+    int failed;               /* sticky code */
     wl_error last;
     uint64_t bad_epoch, bad_count;
+    double stalled[WT_BLAMES]; /* decayed time that wl_next waited for each */
     _Atomic bool stopping, aborted;
 
     struct wt_meter meter;
@@ -155,29 +163,31 @@ uint64_t wt_loader_step_pos(const struct wl_loader *l, uint64_t epoch, uint64_t 
 void wt_pump(struct wl_loader *l);
 /* Builds tracks, units and fetches for l->plan and l->ranged; starts at the cursor. */
 int wt_engine_start(struct wl_loader *l, uint64_t epoch, uint64_t done, struct wt_err *err);
-/* Ends all that is under way and frees what start built. Batches that were not given yet are dropped. */
+/* Ends all that is under way and frees what start built. Batches that were not given yet are
+ * dropped. */
 void wt_engine_stop(struct wl_loader *l);
 /* Ring callback. */
 void wt_loader_freed(void *loader);
 
 /* ---- unit.c ---- */
 
-/* Gives an idle unit the track's next window; false when there is none (for now nothing else can be wrong: WT_ENOMEM is left in the unit's
- * err). Mutex held. */
+/* Gives an idle unit the track's next window; false when there is none (for now nothing else can be
+ * wrong: WT_ENOMEM is left in the unit's err). Mutex held. */
 bool wt_unit_next(struct wl_loader *l, struct wt_track *t, struct wt_unit *u);
 void wt_unit_release(struct wl_loader *l, struct wt_unit *u); /* -> IDLE; gives back its memory */
 void wt_unit_free(struct wt_unit *u);
 /* The chunk and its sample (0 .. count-1) that lane position pos delivers. */
-struct wt_chunk *wt_unit_locate(const struct wl_loader *l, const struct wt_unit *u, uint32_t lane, uint64_t pos,
-                                uint32_t *sample);
+struct wt_chunk *wt_unit_locate(const struct wl_loader *l, const struct wt_unit *u, uint32_t lane,
+                                uint64_t pos, uint32_t *sample);
 void wt_chunk_release(struct wl_loader *l, struct wt_chunk *c);
 
 /* ---- fetch.c ---- */
 
 int wt_fetches_new(struct wl_loader *l, unsigned n, struct wt_err *err);
 void wt_fetches_free(struct wl_loader *l);
-void wt_fetch_start(struct wl_loader *l, struct wt_chunk *c); /* an idle fetch must be there. Mutex held */
-void wt_fetch_cancel_all(struct wl_loader *l);                /* mutex held */
+void wt_fetch_start(struct wl_loader *l,
+                    struct wt_chunk *c);       /* an idle fetch must be there. Mutex held */
+void wt_fetch_cancel_all(struct wl_loader *l); /* mutex held */
 /* Tier that a moving chunk is asked from, -1: none now. Mutex held; for the stall report. */
 int wt_fetch_tier(const struct wl_loader *l, const struct wt_chunk *c, bool *decoding);
 uint64_t wt_fetch_decoding(const struct wl_loader *l); /* how many are being decoded. Mutex held */
@@ -193,7 +203,7 @@ void wt_stage_start(struct wl_loader *l, struct wl_batch *b); /* its units are R
 /* Chooses windows or ranged reads by what the context's budget has left, and reserves it. */
 int wt_memory_reserve(struct wl_loader *l, uint64_t ring_bytes, struct wt_err *err);
 void wt_memory_release(struct wl_loader *l);
-unsigned wt_memory_units(const struct wl_loader *l);   /* for each track */
+unsigned wt_memory_units(const struct wl_loader *l); /* for each track */
 unsigned wt_memory_fetches(const struct wl_loader *l);
 
 #endif

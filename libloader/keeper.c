@@ -1,4 +1,5 @@
-/* A chained hash table of mappings and a list of those that nobody uses, newest last; see keeper.h. */
+/* A chained hash table of mappings and a list of those that nobody uses, newest last; see keeper.h.
+ */
 #include "libloader/keeper.h"
 
 #include "core/mem.h"
@@ -90,13 +91,19 @@ struct wt_kept *wt_keeper_get(struct wt_keeper *k, struct wt_hash hash) {
     return kept;
 }
 
-struct wt_kept *wt_keeper_add(struct wt_keeper *k, struct wt_hash hash, unsigned tier, struct wt_map *map) {
+struct wt_kept *wt_keeper_add(struct wt_keeper *k, struct wt_hash hash, unsigned tier,
+                              struct wt_map *map) {
     struct wt_kept *fresh = wt_calloc(1, sizeof *fresh);
     if (!fresh) {
         wt_map_release(map);
         return NULL;
     }
-    *fresh = (struct wt_kept){.hash = hash, .tier = tier, .map = map, .view = wt_map_view(map), .refs = 1, .listed = true};
+    *fresh = (struct wt_kept){.hash = hash,
+                              .tier = tier,
+                              .map = map,
+                              .view = wt_map_view(map),
+                              .refs = 1,
+                              .listed = true};
     pthread_mutex_init(&fresh->mutex, NULL);
     pthread_mutex_lock(&k->mutex);
     struct wt_kept **at = find(k, hash), *other = *at;
@@ -158,8 +165,8 @@ static int parse(struct wt_kept *kept, const struct wt_shard_rec *rec, struct wt
         return wt_err_set(err, WT_ECORRUPT, "the copy has %zu bytes, not %llu", kept->view.size,
                           (unsigned long long)rec->size);
     const uint8_t *base = kept->view.data;
-    int rc = wt_shard_index_parse(base + rec->index_off, (size_t)(rec->size - rec->index_off), rec->index_off, rec->size,
-                                  rec->codec, &kept->index, err);
+    int rc = wt_shard_index_parse(base + rec->index_off, (size_t)(rec->size - rec->index_off),
+                                  rec->index_off, rec->size, rec->codec, &kept->index, err);
     if (rc)
         return rc;
     kept->checked = wt_calloc(kept->index.samples, 1);
@@ -171,8 +178,8 @@ static int parse(struct wt_kept *kept, const struct wt_shard_rec *rec, struct wt
     return 0;
 }
 
-int wt_kept_index(struct wt_kept *kept, const struct wt_shard_rec *rec, const struct wt_shard_index **index,
-                  struct wt_err *err) {
+int wt_kept_index(struct wt_kept *kept, const struct wt_shard_rec *rec,
+                  const struct wt_shard_index **index, struct wt_err *err) {
     pthread_mutex_lock(&kept->mutex);
     int rc = kept->parsed ? 0 : parse(kept, rec, err);
     pthread_mutex_unlock(&kept->mutex);

@@ -1,8 +1,9 @@
 /*
  * The consumer's side: wl_next and its kin, state, information.
  *
- * Happy path: wl_next takes the batch that is next in order, waiting on the ring's condition until it is READY.
- * Failure modes: an error that a batch carries, or wl_abort, is sticky; all slots held by the caller is told at once and is not.
+ * Happy path: wl_next takes the batch that is next in order, waiting on the ring's condition until
+ * it is READY. Failure modes: an error that a batch carries, or wl_abort, is sticky; all slots held
+ * by the caller is told at once and is not.
  */
 #include "libloader/open.h"
 #include "libloader/report.h"
@@ -28,12 +29,13 @@ static enum wt_blame_id find_blame(const struct wl_loader *l, const struct wl_ba
     *tier = -1;
     if (b)
         return WT_BLAME_STAGE;
-    enum wt_blame_id blame = wt_ring_count(l->ring, WT_SLOT_FREE) ? WT_BLAME_STAGE : WT_BLAME_CONSUMER;
+    enum wt_blame_id blame =
+        wt_ring_count(l->ring, WT_SLOT_FREE) ? WT_BLAME_STAGE : WT_BLAME_CONSUMER;
     for (size_t i = 0; i < l->n_tracks; i++) {
         for (unsigned j = 0; j < l->track[i].n_units; j++) {
             const struct wt_unit *u = &l->track[i].unit[j];
-            if (u->state != WT_UNIT_LOADING || u->e.epoch != l->consume.epoch || l->consume.step < u->first_step ||
-                l->consume.step > u->last_step)
+            if (u->state != WT_UNIT_LOADING || u->e.epoch != l->consume.epoch ||
+                l->consume.step < u->first_step || l->consume.step > u->last_step)
                 continue;
             for (size_t c = 0; c < u->n_chunks; c++) {
                 bool decoding = false;
@@ -48,11 +50,23 @@ static enum wt_blame_id find_blame(const struct wl_loader *l, const struct wl_ba
     return blame;
 }
 
-static void begin_stall(struct wl_loader *l, const struct wl_batch *b) {
+/* Waits once, and books the time on what was waited for. What stalls count for fades, so that the
+ * report is about now. */
+static void stall(struct wl_loader *l, const struct wl_batch *b, uint64_t deadline) {
     int tier;
-    enum wt_blame_id blame = find_blame(l, b, &tier);
-    atomic_store_explicit(&l->meter.blame, (int)blame, memory_order_relaxed);
-    atomic_store_explicit(&l->meter.blame_tier, tier, memory_order_relaxed);
+    enum wt_blame_id blame = find_blame(l, b, &tier), worst = blame;
+    uint64_t began = wt_now_ns();
+    wt_ring_wait(l->ring, deadline);
+    for (int i = 0; i < WT_BLAMES; i++)
+        l->stalled[i] *= 0.99;
+    l->stalled[blame] += (double)(wt_now_ns() - began);
+    for (int i = 0; i < WT_BLAMES; i++)
+        if (l->stalled[i] > l->stalled[worst])
+            worst = (enum wt_blame_id)i;
+    atomic_store_explicit(&l->meter.blame, (int)worst, memory_order_relaxed);
+    if (tier >= 0 || worst != WT_BLAME_FETCH)
+        atomic_store_explicit(&l->meter.blame_tier, worst == WT_BLAME_FETCH ? tier : -1,
+                              memory_order_relaxed);
 }
 
 static int too_many_bad(struct wl_loader *l, const struct wl_batch *b) {
@@ -123,7 +137,8 @@ static struct wl_batch *wanted(const struct wl_loader *l) {
 
 static int exhausted(struct wl_loader *l) {
     return wt_error_set(&l->last, WL_ERROR_EXHAUSTED,
-                        "all %u batches are held: release one (wl_batch_release, or the deleter of its DLPack tensors), or "
+                        "all %u batches are held: release one (wl_batch_release, or the deleter of "
+                        "its DLPack tensors), or "
                         "raise 'slots'",
                         l->ring->n_slots);
 }
@@ -148,10 +163,8 @@ static int next_locked(struct wl_loader *l, int timeout_ms, wl_batch **out) {
         }
         if (timeout_ms == 0 || wt_now_ns() >= deadline)
             break;
-        if (!stalled)
-            begin_stall(l, b);
         stalled = true;
-        wt_ring_wait(l->ring, deadline);
+        stall(l, b, deadline);
     }
     if (stalled)
         wt_count(&l->meter.stall_ns, wt_now_ns() - began);
@@ -175,13 +188,15 @@ static int next_batch(struct wl_loader *l, int timeout_ms, wl_batch **out) {
 int wl_next(wl_loader *l, void *stream, int timeout_ms, wl_batch **out) {
     (void)stream; /* host batches are complete when they are given */
     if (!l || !out)
-        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "wl_next: loader and out are needed");
+        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
+                            "wl_next: loader and out are needed");
     return next_batch(l, timeout_ms, out);
 }
 
 /* ---- into the caller's tensors ---- */
 
-static const struct wt_tensor_spec *find_spec(const struct wl_loader *l, const char *name, size_t *at) {
+static const struct wt_tensor_spec *find_spec(const struct wl_loader *l, const char *name,
+                                              size_t *at) {
     for (size_t i = 0; i < l->ring->n_tensors; i++) {
         if (name && strcmp(l->ring->spec[i].name, name) == 0) {
             *at = i;
@@ -195,19 +210,23 @@ static int check_destinations(struct wl_loader *l, const wl_destination *dst, si
     for (size_t i = 0; i < n; i++) {
         size_t at;
         if (!find_spec(l, dst[i].field, &at))
-            return wt_error_set(&l->last, WL_ERROR_INVALID, "wl_next_into: the batch has no tensor '%s'",
+            return wt_error_set(&l->last, WL_ERROR_INVALID,
+                                "wl_next_into: the batch has no tensor '%s'",
                                 dst[i].field ? dst[i].field : "(NULL)");
         size_t want = l->ring->row_bytes[at] * l->rows;
         if (!dst[i].data || dst[i].bytes != want)
-            return wt_error_set(&l->last, WL_ERROR_INVALID, "wl_next_into: tensor '%s' has %zu bytes, the destination %zu",
+            return wt_error_set(&l->last, WL_ERROR_INVALID,
+                                "wl_next_into: tensor '%s' has %zu bytes, the destination %zu",
                                 dst[i].field, want, dst[i].data ? dst[i].bytes : 0);
     }
     return WL_OK;
 }
 
-int wl_next_into(wl_loader *l, void *stream, int timeout_ms, const wl_destination *dst, size_t n, wl_batch **info) {
+int wl_next_into(wl_loader *l, void *stream, int timeout_ms, const wl_destination *dst, size_t n,
+                 wl_batch **info) {
     if (!l || (n && !dst))
-        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "wl_next_into: loader and destinations are needed");
+        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
+                            "wl_next_into: loader and destinations are needed");
     int rc = check_destinations(l, dst, n);
     wl_batch *b = NULL;
     if (rc == WL_OK)
@@ -241,18 +260,21 @@ void wl_abort(wl_loader *l) {
 
 int wl_state_save(const wl_loader *l, void *buf, size_t size, size_t *len) {
     if (!l || !buf || !len)
-        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "wl_state_save: loader, buffer and len are needed");
+        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
+                            "wl_state_save: loader, buffer and len are needed");
     struct wt_err err = {0};
     wt_lock((wl_loader *)l);
     struct wt_state s = l->ring->base;
     s.epoch = l->consume.epoch;
     s.done = wt_loader_step_pos(l, l->consume.epoch, l->consume.step);
     wt_unlock((wl_loader *)l);
-    return wt_state_encode(&s, buf, size, len, &err) ? wt_error_from(wt_error_thread(), &err) : WL_OK;
+    return wt_state_encode(&s, buf, size, len, &err) ? wt_error_from(wt_error_thread(), &err)
+                                                     : WL_OK;
 }
 
 /* What the options left open is taken from the state; all else must agree. */
-static int adopt(struct wl_loader *l, const struct wt_state *s, struct wt_plan_opts *asked, struct wt_err *err) {
+static int adopt(struct wl_loader *l, const struct wt_state *s, struct wt_plan_opts *asked,
+                 struct wt_err *err) {
     struct wt_state mine = l->ring->base;
     mine.block = l->o.block;
     mine.lanes = l->o.mode == WL_MODE_EVAL ? 0 : l->o.lanes;
@@ -261,19 +283,23 @@ static int adopt(struct wl_loader *l, const struct wt_state *s, struct wt_plan_o
     if (rc)
         return rc;
     if (s->lanes == 0 || l->o.batch % s->lanes)
-        return wt_err_set(err, WT_EINVAL, "the state was saved with lanes %u, which do not divide batch %" PRIu64, s->lanes,
-                          l->o.batch);
+        return wt_err_set(err, WT_EINVAL,
+                          "the state was saved with lanes %u, which do not divide batch %" PRIu64,
+                          s->lanes, l->o.batch);
     *asked = l->asked;
     asked->block = s->block;
     asked->lanes = s->lanes;
     asked->window = s->window;
     if (s->done > s->samples + l->o.batch || s->block == 0 || s->window == 0)
-        return wt_err_set(err, WT_EINVAL, "the state's position (%" PRIu64 " samples of each lane) is beyond the data set",
+        return wt_err_set(err, WT_EINVAL,
+                          "the state's position (%" PRIu64
+                          " samples of each lane) is beyond the data set",
                           s->done);
     return 0;
 }
 
-static int restart(struct wl_loader *l, const struct wt_state *s, const struct wt_plan_opts *asked, struct wt_err *err) {
+static int restart(struct wl_loader *l, const struct wt_state *s, const struct wt_plan_opts *asked,
+                   struct wt_err *err) {
     struct wt_plan plan;
     int rc = wt_plan_init(&plan, asked, err);
     if (rc)
@@ -297,9 +323,11 @@ int wl_state_load(wl_loader *l, const void *buf, size_t len) {
     struct wt_plan_opts asked;
     struct wt_err err = {0};
     if (!l || !buf)
-        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "wl_state_load: loader and buffer are needed");
+        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
+                            "wl_state_load: loader and buffer are needed");
     if (l->started)
-        return wt_error_set(&l->last, WL_ERROR_INVALID, "wl_state_load comes before the first wl_next");
+        return wt_error_set(&l->last, WL_ERROR_INVALID,
+                            "wl_state_load comes before the first wl_next");
     if (wt_state_decode(buf, len, &s, &err) || adopt(l, &s, &asked, &err)) {
         wt_error_from(&l->last, &err);
         l->last.code = WL_ERROR_STATE;

@@ -1,8 +1,9 @@
 /*
- * Reading a data set's manifest from the caller's thread: the request is posted to the I/O thread, the caller waits.
+ * Reading a data set's manifest from the caller's thread: the request is posted to the I/O thread,
+ * the caller waits.
  *
- * Failure modes: a cold tier that is away is asked again until timeout_ms is over, then the request is canceled; a data set that is not
- * there, or damaged, is an error at once.
+ * Failure modes: a cold tier that is away is asked again until timeout_ms is over, then the request
+ * is canceled; a data set that is not there, or damaged, is an error at once.
  */
 #include "libloader/open.h"
 #include "tiers/load.h"
@@ -39,7 +40,8 @@ static void on_start(struct wt_post *post) {
     if (rc) {
         r->load.rc = rc;
         if (!r->load.err.code)
-            wt_err_set(&r->load.err, rc, "tier %s: %s", wt_tier_name(r->load.tier), wt_err_text(rc));
+            wt_err_set(&r->load.err, rc, "tier %s: %s", wt_tier_name(r->load.tier),
+                       wt_err_text(rc));
         finish(r);
     }
 }
@@ -58,7 +60,8 @@ static void on_cancel(struct wt_post *post) {
 }
 
 static void wait_done(struct reading *r, uint64_t deadline) {
-    struct timespec t = {.tv_sec = (time_t)(deadline / 1000000000u), .tv_nsec = (long)(deadline % 1000000000u)};
+    struct timespec t = {.tv_sec = (time_t)(deadline / 1000000000u),
+                         .tv_nsec = (long)(deadline % 1000000000u)};
     pthread_mutex_lock(&r->mutex);
     while (!r->done && pthread_cond_timedwait(&r->cond, &r->mutex, &t) == 0)
         continue;
@@ -103,8 +106,10 @@ static void sleep_ms(uint64_t ms) {
 
 static int check(struct wl_loader *l, struct wt_err *err) {
     if (l->o.generation && l->o.generation != l->ds.m.generation)
-        return wt_err_set(err, WT_EMISSING, "data set '%s' is at generation %llu, generation %llu is not there", l->dataset,
-                          (unsigned long long)l->ds.m.generation, (unsigned long long)l->o.generation);
+        return wt_err_set(err, WT_EMISSING,
+                          "data set '%s' is at generation %llu, generation %llu is not there",
+                          l->dataset, (unsigned long long)l->ds.m.generation,
+                          (unsigned long long)l->o.generation);
     if (l->ds.m.samples == 0)
         return wt_err_set(err, WT_EINVAL, "data set '%s' has no samples", l->dataset);
     return 0;

@@ -1,9 +1,11 @@
 /*
- * How much memory a loader takes, known before it takes any: windows where they fit the budget, ranged reads where not, an error that
- * names the need where even those do not. The order of samples never depends on it.
+ * How much memory a loader takes, known before it takes any: windows where they fit the budget,
+ * ranged reads where not, an error that names the need where even those do not. The order of
+ * samples never depends on it.
  *
- * The figures are upper estimates from shards.idx: bytes of a sample are those of the shard whose samples are the largest. Where a block turns out
- * larger all the same, the buffers ask the context for more.
+ * The figures are upper estimates from shards.idx: bytes of a sample are those of the shard whose
+ * samples are the largest. Where a block turns out larger all the same, the buffers ask the context
+ * for more.
  */
 #include "libloader/internal.h"
 
@@ -51,8 +53,8 @@ unsigned wt_memory_fetches(const struct wl_loader *l) {
     return (unsigned)max64(FETCHES_MIN, min64(FETCHES_MAX, n));
 }
 
-/* A span of a lane's share touches at most 2 + (share - 2) / m windows, m being the samples of the smallest one that has neighbours on both
- * sides; and the next step's are fetched meanwhile. */
+/* A span of a lane's share touches at most 2 + (share - 2) / m windows, m being the samples of the
+ * smallest one that has neighbours on both sides; and the next step's are fetched meanwhile. */
 unsigned wt_memory_units(const struct wl_loader *l) {
     if (l->ranged)
         return RANGED_UNITS;
@@ -64,7 +66,8 @@ unsigned wt_memory_units(const struct wl_loader *l) {
 }
 
 static unsigned lanes_touched(const struct wl_loader *l) {
-    return wt_plan_lane_of(&l->plan, l->first_row + l->rows - 1) - wt_plan_lane_of(&l->plan, l->first_row) + 1;
+    return wt_plan_lane_of(&l->plan, l->first_row + l->rows - 1) -
+           wt_plan_lane_of(&l->plan, l->first_row) + 1;
 }
 
 static uint64_t window_need(struct wl_loader *l, const struct shard_sizes *s) {
@@ -81,7 +84,8 @@ static uint64_t window_need(struct wl_loader *l, const struct shard_sizes *s) {
 
 static uint64_t ranged_need(struct wl_loader *l, const struct shard_sizes *s) {
     l->ranged = true;
-    uint64_t one = buffer_bytes(min64(s->sample + 2 * (uint64_t)WT_SMALL_FRAME, s->tar)) + index_bytes(l, 1);
+    uint64_t one =
+        buffer_bytes(min64(s->sample + 2 * (uint64_t)WT_SMALL_FRAME, s->tar)) + index_bytes(l, 1);
     return one * l->rows * wt_memory_units(l) + 4 * s->tail * wt_memory_fetches(l);
 }
 
@@ -105,9 +109,11 @@ int wt_memory_reserve(struct wl_loader *l, uint64_t ring_bytes, struct wt_err *e
     if (!whole_windows && (!may_range || wt_context_take(l->ctx, fixed + ranged, NULL) < 0)) {
         uint64_t least = fixed + (may_range ? ranged : windows);
         return wt_err_set(err, WT_ENOMEM,
-                          "data set '%s' needs %llu bytes (%llu with its windows in memory) and the context has %llu left: "
+                          "data set '%s' needs %llu bytes (%llu with its windows in memory) and "
+                          "the context has %llu left: "
                           "raise 'memory', or lower 'slots', 'batch' or 'window'",
-                          l->dataset, (unsigned long long)least, (unsigned long long)(fixed + windows),
+                          l->dataset, (unsigned long long)least,
+                          (unsigned long long)(fixed + windows),
                           (unsigned long long)wt_context_spare(l->ctx));
     }
     l->ranged = !whole_windows;

@@ -1,8 +1,9 @@
 /*
  * wl_open and wl_close.
  *
- * Happy path: options, context, manifest, plan, tensors, memory, ring, reporter, engine; from then on batches are prepared. Whatever fails on the way
- * is undone in reverse and told through wl_last_error(NULL). Closing ends the engine, waits for what is under way (all of it has
+ * Happy path: options, context, manifest, plan, tensors, memory, ring, reporter, engine; from then
+ * on batches are prepared. Whatever fails on the way is undone in reverse and told through
+ * wl_last_error(NULL). Closing ends the engine, waits for what is under way (all of it has
  * deadlines) and leaves the ring to the batches that are still held.
  */
 #include "libloader/open.h"
@@ -16,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What most shards hold: a block that is a shard is read in one go. Majority vote, else the mean. */
+/* What most shards hold: a block that is a shard is read in one go. Majority vote, else the mean.
+ */
 static uint64_t typical_block(const struct wt_dataset *ds) {
     uint64_t candidate = 0, votes = 0, count = 0;
     for (uint64_t i = 0; i < ds->m.shards; i++) {
@@ -33,14 +35,15 @@ static uint64_t typical_block(const struct wt_dataset *ds) {
 
 static void ask_plan(struct wl_loader *l) {
     const struct wt_manifest *m = &l->ds.m;
-    l->asked = (struct wt_plan_opts){.samples = m->samples,
-                                     .seed = l->o.seed,
-                                     .batch = l->o.batch,
-                                     .block = l->o.block ? l->o.block : typical_block(&l->ds),
-                                     .lanes = l->o.lanes,
-                                     .window = l->o.window,
-                                     .tail = l->o.tail == WL_TAIL_PAD ? WT_TAIL_PAD : WT_TAIL_DROP,
-                                     .mode = l->o.mode == WL_MODE_EVAL ? WT_PLAN_EVAL : WT_PLAN_TRAIN};
+    l->asked =
+        (struct wt_plan_opts){.samples = m->samples,
+                              .seed = l->o.seed,
+                              .batch = l->o.batch,
+                              .block = l->o.block ? l->o.block : typical_block(&l->ds),
+                              .lanes = l->o.lanes,
+                              .window = l->o.window,
+                              .tail = l->o.tail == WL_TAIL_PAD ? WT_TAIL_PAD : WT_TAIL_DROP,
+                              .mode = l->o.mode == WL_MODE_EVAL ? WT_PLAN_EVAL : WT_PLAN_TRAIN};
     l->asked.block_bytes = m->tar_bytes / m->samples * l->asked.block;
 }
 
@@ -50,12 +53,15 @@ int wt_loader_plan(struct wl_loader *l, struct wt_err *err) {
     if (rc)
         return rc;
     if ((uint64_t)l->o.world > plan.o.batch)
-        return wt_err_set(err, WT_EINVAL, "batch %llu is less than world %d: every rank needs a row",
+        return wt_err_set(err, WT_EINVAL,
+                          "batch %llu is less than world %d: every rank needs a row",
                           (unsigned long long)plan.o.batch, l->o.world);
     if (plan.steps == 0)
         return wt_err_set(err, WT_EINVAL,
-                          "data set '%s' has %llu samples, too few for a batch of %llu: set tail=pad, or a smaller batch",
-                          l->dataset, (unsigned long long)plan.o.samples, (unsigned long long)plan.o.batch);
+                          "data set '%s' has %llu samples, too few for a batch of %llu: set "
+                          "tail=pad, or a smaller batch",
+                          l->dataset, (unsigned long long)plan.o.samples,
+                          (unsigned long long)plan.o.batch);
     l->plan = plan;
     wt_plan_rank(&l->plan, (uint32_t)l->o.rank, (uint32_t)l->o.world, &l->first_row, &l->rows);
     return 0;
@@ -86,7 +92,8 @@ static int copy_texts(struct wl_loader *l, struct wt_err *err) {
         return wt_err_set(err, WT_ENOMEM, "out of memory for a loader");
     return strlen(l->dataset) < WT_DATASET_NAME
                ? 0
-               : wt_err_set(err, WT_EINVAL, "option 'dataset': '%.80s...' is too long for a name", l->dataset);
+               : wt_err_set(err, WT_EINVAL, "option 'dataset': '%.80s...' is too long for a name",
+                            l->dataset);
 }
 
 static int own_context(struct wl_loader *l, struct wl_context *ctx) {
@@ -115,7 +122,8 @@ static int build_ring(struct wl_loader *l, struct wt_err *err) {
         return rc;
     uint64_t bytes = wt_ring_bytes(spec, n, l->rows, l->o.slots);
     if (bytes == UINT64_MAX)
-        return wt_err_set(err, WT_EINVAL, "a batch of %llu rows is too large", (unsigned long long)l->rows);
+        return wt_err_set(err, WT_EINVAL, "a batch of %llu rows is too large",
+                          (unsigned long long)l->rows);
     rc = wt_memory_reserve(l, bytes, err);
     if (!rc)
         rc = wt_ring_new(spec, n, l->rows, l->o.slots, accel, &l->ring, err);
@@ -123,7 +131,8 @@ static int build_ring(struct wl_loader *l, struct wt_err *err) {
         return rc;
     l->ring_bytes = bytes;
     l->by_seq = wt_calloc(l->o.slots, sizeof(struct wl_batch *));
-    rc = l->by_seq ? wt_stage_new(l, err) : wt_err_set(err, WT_ENOMEM, "out of memory for a loader");
+    rc =
+        l->by_seq ? wt_stage_new(l, err) : wt_err_set(err, WT_ENOMEM, "out of memory for a loader");
     set_base(l);
     l->ring->owner = l;
     l->ring->freed = wt_loader_freed;
@@ -154,7 +163,8 @@ static int build(struct wl_loader *l, struct wt_err *err) {
     if (!rc)
         rc = build_ring(l, err);
     if (!rc && wt_residency_init(&l->residency, l->ds.m.shards) < 0)
-        rc = wt_err_set(err, WT_ENOMEM, "out of memory for %llu shards", (unsigned long long)l->ds.m.shards);
+        rc = wt_err_set(err, WT_ENOMEM, "out of memory for %llu shards",
+                        (unsigned long long)l->ds.m.shards);
     if (!rc)
         rc = wt_reporter_new(l, &l->reporter, err);
     if (rc)
@@ -194,8 +204,8 @@ void wl_close(wl_loader *l) {
     if (!l)
         return;
     wl_abort(l);
+    wt_engine_stop(l); /* first: what is under way tells the reporter what it read */
     wt_reporter_free(l->reporter);
-    wt_engine_stop(l);
     if (l->into)
         wt_ring_release(l->into);
     loader_free(l);

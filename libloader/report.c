@@ -1,9 +1,10 @@
 /*
  * The reporter; see report.h.
  *
- * Happy path: POST /v1/jobs registers; every report_ms, and when poked, POST progress with the reads since the last one and the shards that
- * come next; the answer's residency goes to the beliefs. On close a last report and DELETE.
- * Failure modes: no daemon, or one that forgot us: registered again every few seconds, silently but for a debug line; reads beyond a bound are
+ * Happy path: POST /v1/jobs registers; every report_ms, and when poked, POST progress with the
+ * reads since the last one and the shards that come next; the answer's residency goes to the
+ * beliefs. On close a last report and DELETE. Failure modes: no daemon, or one that forgot us:
+ * registered again every few seconds, silently but for a debug line; reads beyond a bound are
  * dropped, for a daemon that was away long does not need them.
  */
 #include "libloader/report.h"
@@ -16,7 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READS_MAX = 65536, ROWS_MAX = 4096, NEXT_MAX = 1024, RETRY_MS = 3000, CALL_MS = 2000, LAST_MS = 500, PATIENCE_MS = 700 };
+enum {
+    READS_MAX = 65536,
+    ROWS_MAX = 4096,
+    NEXT_MAX = 1024,
+    RETRY_MS = 3000,
+    CALL_MS = 2000,
+    LAST_MS = 500,
+    PATIENCE_MS = 700
+};
 
 struct reading {
     uint64_t shard, bytes;
@@ -47,8 +56,8 @@ static int compare_reads(const void *a, const void *b) {
 /* ---- calls ---- */
 
 /* The parsed answer, or NULL; *status 0 when there was none. */
-static json_t *call(struct wt_reporter *r, struct wt_http *http, const char *method, const char *path, json_t *body,
-                    unsigned timeout_ms, long *status) {
+static json_t *call(struct wt_reporter *r, struct wt_http *http, const char *method,
+                    const char *path, json_t *body, unsigned timeout_ms, long *status) {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL, *reply = NULL;
     size_t len = 0;
     struct wt_err err = {0};
@@ -78,19 +87,22 @@ static json_t *registration(struct wl_loader *l) {
     struct wt_plan_opts p = l->plan.o;
     uint64_t epoch = l->consume.epoch;
     wt_unlock(l);
-    return json_pack("{s:s, s:s, s:I, s:o, s:i, s:I, s:I, s:{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:s}}", "name", l->job,
-                     "dataset", l->dataset, "generation", (json_int_t)l->ds.m.generation, "tiers", tier_names(l->ctx),
-                     "world", l->o.world, "seed", (json_int_t)l->o.seed, "epoch", (json_int_t)epoch, "plan", "version",
-                     (int)WT_PLAN_VERSION, "samples", (json_int_t)p.samples, "batch", (json_int_t)p.batch, "block",
-                     (json_int_t)p.block, "lanes", (json_int_t)p.lanes, "window", (json_int_t)p.window, "tail",
-                     p.tail == WT_TAIL_PAD ? "pad" : "drop", "mode", p.mode == WT_PLAN_EVAL ? "eval" : "train");
+    return json_pack(
+        "{s:s, s:s, s:I, s:o, s:i, s:I, s:I, s:{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:s}}", "name",
+        l->job, "dataset", l->dataset, "generation", (json_int_t)l->ds.m.generation, "tiers",
+        tier_names(l->ctx), "world", l->o.world, "seed", (json_int_t)l->o.seed, "epoch",
+        (json_int_t)epoch, "plan", "version", (int)WT_PLAN_VERSION, "samples",
+        (json_int_t)p.samples, "batch", (json_int_t)p.batch, "block", (json_int_t)p.block, "lanes",
+        (json_int_t)p.lanes, "window", (json_int_t)p.window, "tail",
+        p.tail == WT_TAIL_PAD ? "pad" : "drop", "mode", p.mode == WT_PLAN_EVAL ? "eval" : "train");
 }
 
 static void enroll(struct wt_reporter *r) {
     long status;
     json_t *body = registration(r->l);
     json_t *answer = body ? call(r, r->http, "POST", "/v1/jobs", body, CALL_MS, &status) : NULL;
-    const char *id = answer && status == 200 ? json_string_value(json_object_get(answer, "id")) : NULL;
+    const char *id =
+        answer && status == 200 ? json_string_value(json_object_get(answer, "id")) : NULL;
     if (id && strlen(id) < sizeof r->id && !strpbrk(id, "/?#% ")) {
         strcpy(r->id, id);
         json_int_t ms = json_integer_value(json_object_get(answer, "report_ms"));
@@ -116,8 +128,8 @@ static json_t *take_reads(struct wt_reporter *r) {
             sum.ranges += r->reads[used].ranges;
         }
         json_array_append_new(rows, json_pack("[I, s, I, I]", (json_int_t)sum.shard,
-                                              r->l->ctx->conf.tier[sum.tier].name, (json_int_t)sum.ranges,
-                                              (json_int_t)sum.bytes));
+                                              r->l->ctx->conf.tier[sum.tier].name,
+                                              (json_int_t)sum.ranges, (json_int_t)sum.bytes));
         rows_n++;
     }
     r->n_reads = n - used;
@@ -129,15 +141,18 @@ static json_t *take_reads(struct wt_reporter *r) {
 
 static void add_piece(const struct wl_loader *l, const struct wt_piece *p, json_t *next) {
     uint64_t end = p->first + p->count;
-    for (uint64_t s = wt_dataset_find(&l->ds, p->first); s < l->ds.m.shards && l->ds.cum[s] < end; s++)
+    for (uint64_t s = wt_dataset_find(&l->ds, p->first); s < l->ds.m.shards && l->ds.cum[s] < end;
+         s++)
         json_array_append_new(next, json_integer((json_int_t)s));
 }
 
 /* A track's coming windows, into the next epoch where there is one. Mutex held. */
-static void add_track(const struct wl_loader *l, const struct wt_track *t, size_t most, json_t *next) {
+static void add_track(const struct wl_loader *l, const struct wt_track *t, size_t most,
+                      json_t *next) {
     size_t end = json_array_size(next) + most;
     uint64_t epoch = t->epoch, step = t->fresh ? t->next_step : t->next;
-    for (int round = 0; round < 2 && !t->done && !(l->o.epochs && epoch >= l->o.epochs); round++, epoch++, step = 0) {
+    for (int round = 0; round < 2 && !t->done && !(l->o.epochs && epoch >= l->o.epochs);
+         round++, epoch++, step = 0) {
         struct wt_epoch e = wt_plan_epoch(&l->plan, epoch);
         uint64_t windows = wt_epoch_windows(&e, t->lane), w = step;
         if (round || l->ranged || t->fresh) {
@@ -171,7 +186,8 @@ static json_t *coming(struct wl_loader *l, uint64_t *epoch, uint64_t *step) {
 
 static void take_residency(struct wt_reporter *r, const json_t *answer) {
     struct wl_loader *l = r->l;
-    const json_t *names = json_object_get(answer, "tiers"), *rows = json_object_get(answer, "residency");
+    const json_t *names = json_object_get(answer, "tiers"),
+                 *rows = json_object_get(answer, "residency");
     unsigned ours[64], known = 0;
     size_t n = json_array_size(names) < 64 ? json_array_size(names) : 64;
     for (size_t i = 0; i < n; i++) {
@@ -184,7 +200,8 @@ static void take_residency(struct wt_reporter *r, const json_t *answer) {
             known |= 1u << ours[i];
     }
     for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i), *shard = json_array_get(row, 0), *mask = json_array_get(row, 1);
+        const json_t *row = json_array_get(rows, i), *shard = json_array_get(row, 0),
+                     *mask = json_array_get(row, 1);
         if (!json_is_integer(shard) || !json_is_integer(mask) || json_integer_value(shard) < 0 ||
             (uint64_t)json_integer_value(shard) >= l->ds.m.shards)
             continue;
@@ -203,8 +220,8 @@ static void take_residency(struct wt_reporter *r, const json_t *answer) {
 static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeout_ms) {
     uint64_t epoch, step;
     json_t *next = coming(r->l, &epoch, &step);
-    json_t *body = json_pack("{s:I, s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "step", (json_int_t)step, "reads",
-                             take_reads(r), "next", next);
+    json_t *body = json_pack("{s:I, s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "step",
+                             (json_int_t)step, "reads", take_reads(r), "next", next);
     char path[128];
     long status = 0;
     snprintf(path, sizeof path, "/v1/jobs/%s/progress", r->id);
@@ -221,7 +238,8 @@ static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeo
 
 static struct timespec in_ms(uint64_t ms) {
     uint64_t due = wt_now_ns() + ms * 1000000;
-    return (struct timespec){.tv_sec = (time_t)(due / 1000000000u), .tv_nsec = (long)(due % 1000000000u)};
+    return (struct timespec){.tv_sec = (time_t)(due / 1000000000u),
+                             .tv_nsec = (long)(due % 1000000000u)};
 }
 
 /* Sleeps; true when it is to go on. */
@@ -237,7 +255,8 @@ static bool rest(struct wt_reporter *r, uint64_t ms) {
     return go_on;
 }
 
-/* On a connection of its own: the first one is aborted so that closing never waits for a slow daemon. */
+/* On a connection of its own: the first one is aborted so that closing never waits for a slow
+ * daemon. */
 static void farewell(struct wt_reporter *r) {
     struct wt_http *http;
     if (!r->id[0] || wt_http_new(r->l->ctx->conf.control, &http, NULL) < 0)
@@ -324,8 +343,10 @@ void wt_reporter_read(struct wt_reporter *r, uint64_t shard, unsigned tier, uint
     if (!r)
         return;
     pthread_mutex_lock(&r->mutex);
-    if (r->n_reads < READS_MAX && wt_grow(&r->reads, &r->cap, r->n_reads + 1, sizeof *r->reads) == 0)
-        r->reads[r->n_reads++] = (struct reading){.shard = shard, .bytes = bytes, .tier = tier, .ranges = 1};
+    if (r->n_reads < READS_MAX &&
+        wt_grow(&r->reads, &r->cap, r->n_reads + 1, sizeof *r->reads) == 0)
+        r->reads[r->n_reads++] =
+            (struct reading){.shard = shard, .bytes = bytes, .tier = tier, .ranges = 1};
     pthread_mutex_unlock(&r->mutex);
 }
 

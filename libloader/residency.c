@@ -32,8 +32,8 @@ void wt_residency_hint(struct wt_residency *r, uint64_t shard, unsigned held, un
     uint8_t old = atomic_load_explicit(&r->absent[shard], memory_order_relaxed), next;
     do {
         next = (uint8_t)(((old & ~known) | (known & ~held)) & ~1u);
-    } while (!atomic_compare_exchange_weak_explicit(&r->absent[shard], &old, next, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&r->absent[shard], &old, next,
+                                                    memory_order_relaxed, memory_order_relaxed));
 }
 
 unsigned wt_residency_absent(const struct wt_residency *r, uint64_t shard) {

@@ -34,7 +34,8 @@ static uint64_t slot_bytes(const struct wt_tensor_spec *spec, size_t n_spec, uin
     return total;
 }
 
-uint64_t wt_ring_bytes(const struct wt_tensor_spec *spec, size_t n_spec, uint64_t rows, unsigned slots) {
+uint64_t wt_ring_bytes(const struct wt_tensor_spec *spec, size_t n_spec, uint64_t rows,
+                       unsigned slots) {
     uint64_t one = slot_bytes(spec, n_spec, rows), total;
     if (one == UINT64_MAX || rows > UINT64_MAX / WT_RING_KEY / 2 ||
         __builtin_mul_overflow(one + rows * WT_RING_KEY, (uint64_t)slots, &total))
@@ -42,8 +43,10 @@ uint64_t wt_ring_bytes(const struct wt_tensor_spec *spec, size_t n_spec, uint64_
     return total;
 }
 
-static void fill_tensor(wl_tensor *t, const struct wt_tensor_spec *s, uint64_t rows, void *data, int device) {
-    *t = (wl_tensor){.name = s->name, .data = data, .dtype = s->dtype, .ndim = s->ndim + 1, .device = device};
+static void fill_tensor(wl_tensor *t, const struct wt_tensor_spec *s, uint64_t rows, void *data,
+                        int device) {
+    *t = (wl_tensor){
+        .name = s->name, .data = data, .dtype = s->dtype, .ndim = s->ndim + 1, .device = device};
     t->shape[0] = (int64_t)rows;
     memcpy(t->shape + 1, s->dim, (size_t)s->ndim * sizeof s->dim[0]);
     int64_t stride = 1;
@@ -100,7 +103,8 @@ int wt_ring_new(const struct wt_tensor_spec *spec, size_t n_spec, uint64_t rows,
                 const struct wt_accel *accel, struct wt_ring **out, struct wt_err *err) {
     uint64_t bytes = wt_ring_bytes(spec, n_spec, rows, slots);
     if (bytes == UINT64_MAX)
-        return wt_err_set(err, WT_EINVAL, "a batch of %llu rows is too large", (unsigned long long)rows);
+        return wt_err_set(err, WT_EINVAL, "a batch of %llu rows is too large",
+                          (unsigned long long)rows);
     struct wt_ring *r = wt_calloc(1, sizeof *r);
     if (!r)
         return wt_err_set(err, WT_ENOMEM, "out of memory for a ring of %u batches", slots);
@@ -203,6 +207,7 @@ void wt_ring_disown(struct wt_ring *r) {
 bool wt_ring_wait(struct wt_ring *r, uint64_t deadline_ns) {
     if (deadline_ns == UINT64_MAX)
         return pthread_cond_wait(&r->cond, &r->mutex) == 0;
-    struct timespec t = {.tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    struct timespec t = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                         .tv_nsec = (long)(deadline_ns % 1000000000u)};
     return pthread_cond_timedwait(&r->cond, &r->mutex, &t) == 0;
 }

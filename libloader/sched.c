@@ -1,5 +1,6 @@
 /*
- * The pump: what can be done now is done, in order of need; and the engine's start and stop. See internal.h.
+ * The pump: what can be done now is done, in order of need; and the engine's start and stop. See
+ * internal.h.
  *
  * Every wait in here (wt_engine_stop) ends because requests have deadlines and tasks are finite.
  */
@@ -15,7 +16,8 @@ uint64_t wt_loader_steps(const struct wl_loader *l, uint64_t epoch) {
     if (epoch != l->base_epoch || l->base_off == 0)
         return l->plan.steps;
     uint64_t share = l->plan.lane_batch, off = l->base_off;
-    uint64_t shortest = l->plan.o.samples / l->plan.o.lanes, longest = ceil_div(l->plan.o.samples, l->plan.o.lanes);
+    uint64_t shortest = l->plan.o.samples / l->plan.o.lanes,
+             longest = ceil_div(l->plan.o.samples, l->plan.o.lanes);
     if (l->plan.o.tail == WT_TAIL_PAD || l->plan.o.mode == WT_PLAN_EVAL)
         return longest > off ? ceil_div(longest - off, share) : 0;
     return shortest > off ? (shortest - off) / share : 0;
@@ -41,7 +43,8 @@ static struct wt_unit *neediest(struct wl_loader *l) {
     for (size_t i = 0; i < l->n_tracks; i++) {
         for (unsigned j = 0; j < l->track[i].n_units; j++) {
             struct wt_unit *u = &l->track[i].unit[j];
-            if (u->state == WT_UNIT_LOADING && u->started < u->n_chunks && (!best || u->need < best->need))
+            if (u->state == WT_UNIT_LOADING && u->started < u->n_chunks &&
+                (!best || u->need < best->need))
                 best = u;
         }
     }
@@ -59,9 +62,10 @@ static void start_fetches(struct wl_loader *l) {
 
 /* ---- staging ---- */
 
-/* Are all of the lane's positions of this step in READY units? What the lane lacks at its end is padding. */
-static bool track_ready(const struct wl_loader *l, const struct wt_track *t, uint64_t epoch, uint64_t step,
-                        const wl_error **err) {
+/* Are all of the lane's positions of this step in READY units? What the lane lacks at its end is
+ * padding. */
+static bool track_ready(const struct wl_loader *l, const struct wt_track *t, uint64_t epoch,
+                        uint64_t step, const wl_error **err) {
     uint64_t low = wt_loader_step_pos(l, epoch, step), high = low + l->plan.lane_batch, covered = 0;
     if (l->ranged) {
         high = low + t->b;
@@ -72,13 +76,15 @@ static bool track_ready(const struct wl_loader *l, const struct wt_track *t, uin
         return true;
     for (unsigned i = 0; i < t->n_units; i++) {
         const struct wt_unit *u = &t->unit[i];
-        if (u->state == WT_UNIT_IDLE || u->e.epoch != epoch || u->pos >= high || u->pos + u->count <= low)
+        if (u->state == WT_UNIT_IDLE || u->e.epoch != epoch || u->pos >= high ||
+            u->pos + u->count <= low)
             continue;
         if (u->state != WT_UNIT_READY)
             return false;
         if (u->err.code)
             *err = &u->err;
-        covered += (u->pos + u->count < high ? u->pos + u->count : high) - (u->pos > low ? u->pos : low);
+        covered +=
+            (u->pos + u->count < high ? u->pos + u->count : high) - (u->pos > low ? u->pos : low);
     }
     return covered == high - low;
 }

@@ -1,10 +1,13 @@
 /*
- * Staging: the rows of a batch are copied from chunks into a slot, split over workers where there is much to copy.
+ * Staging: the rows of a batch are copied from chunks into a slot, split over workers where there
+ * is much to copy.
  *
- * Happy path: for each row the plan says which lane position it is, the unit which chunk and sample; the fields are copied, label, id, size and
- * key are set. Positions beyond a lane's end are padding: zeroes, valid = 0.
- * Failure modes: a sample that is bad in its cold copy is an error, masked, or substituted by the next good position of the window, as the
- * options say; a sample whose field deviates from the manifest is an error. The batch keeps the error of its first such row.
+ * Happy path: for each row the plan says which lane position it is, the unit which chunk and
+ * sample; the fields are copied, label, id, size and key are set. Positions beyond a lane's end are
+ * padding: zeroes, valid = 0. Failure modes: a sample that is bad in its cold copy is an error,
+ * masked, or substituted by the next good position of the window, as the options say; a sample
+ * whose field deviates from the manifest is an error. The batch keeps the error of its first such
+ * row.
  */
 #include "libloader/internal.h"
 
@@ -75,37 +78,43 @@ static const char *shown(const struct wt_field *f) {
     return f->name[0] ? f->name : "image";
 }
 
-static int deviates(struct wl_loader *l, const struct place *at, size_t f, const struct wt_field_ref *ref, wl_error *e) {
+static int deviates(struct wl_loader *l, const struct place *at, size_t f,
+                    const struct wt_field_ref *ref, wl_error *e) {
     const struct wt_chunk *c = at->chunk;
     const char *key = wt_shard_key(c->index, c->index_first + at->sample);
     char want[96], have[96];
     wt_shape_format(&l->field[f].shape, want, sizeof want);
     if (!ref || ref->shape_id >= c->index->n_shapes)
         wt_error_set(e, WL_ERROR_UNSUPPORTED,
-                     "sample %s has no field '%s', which every row of a batch needs: leave it out with 'fields'", key,
-                     shown(&l->field[f]));
+                     "sample %s has no field '%s', which every row of a batch needs: leave it out "
+                     "with 'fields'",
+                     key, shown(&l->field[f]));
     else
-        wt_error_set(e, WL_ERROR_UNSUPPORTED, "sample %s: field '%s' is %s, the data set's is %s", key,
-                     shown(&l->field[f]),
+        wt_error_set(e, WL_ERROR_UNSUPPORTED, "sample %s: field '%s' is %s, the data set's is %s",
+                     key, shown(&l->field[f]),
                      wt_shape_format(&c->index->shape[ref->shape_id], have, sizeof have), want);
     name_place(l, at, e);
     return e->code;
 }
 
-/* Plain tars alone have sums of their decoded bytes; a frame's was checked when it was decoded into memory. */
-static int copy_fields(struct wl_loader *l, struct wl_batch *b, uint64_t row, const struct place *at, wl_error *e) {
+/* Plain tars alone have sums of their decoded bytes; a frame's was checked when it was decoded into
+ * memory. */
+static int copy_fields(struct wl_loader *l, struct wl_batch *b, uint64_t row,
+                       const struct place *at, wl_error *e) {
     const struct wt_chunk *c = at->chunk;
     uint32_t s = c->index_first + at->sample;
     bool check = l->o.verify_every_read && c->rec.codec == WT_CODEC_TAR;
     for (size_t f = 0; f < l->n_fields; f++) {
-        const struct wt_field_ref *ref = c->field[f] < 0 ? NULL : wt_shard_ref(c->index, s, (uint32_t)c->field[f]);
+        const struct wt_field_ref *ref =
+            c->field[f] < 0 ? NULL : wt_shard_ref(c->index, s, (uint32_t)c->field[f]);
         if (!ref || ref->shape_id != c->shape[f] || ref->len != l->field[f].bytes)
             return deviates(l, at, f, ref, e);
         const uint8_t *src = c->data + (ref->off - c->tar_off);
         struct wt_err err = {0};
         if (!check) {
             memcpy(cell(b, f, row), src, l->field[f].bytes);
-        } else if (wt_shard_verify_field(c->index, s, (uint32_t)c->field[f], src, cell(b, f, row), &err) < 0) {
+        } else if (wt_shard_verify_field(c->index, s, (uint32_t)c->field[f], src, cell(b, f, row),
+                                         &err) < 0) {
             wt_error_from(e, &err);
             name_place(l, at, e);
             return e->code;
@@ -116,11 +125,13 @@ static int copy_fields(struct wl_loader *l, struct wl_batch *b, uint64_t row, co
 
 static void set_size(struct wl_loader *l, struct wl_batch *b, uint64_t row) {
     const struct wt_shape *shape = &l->field[l->size_field].shape;
-    int32_t hw[2] = {shape->ndim > 0 ? (int32_t)shape->dim[0] : 1, shape->ndim > 1 ? (int32_t)shape->dim[1] : 1};
+    int32_t hw[2] = {shape->ndim > 0 ? (int32_t)shape->dim[0] : 1,
+                     shape->ndim > 1 ? (int32_t)shape->dim[1] : 1};
     memcpy(cell(b, l->at_size, row), hw, sizeof hw);
 }
 
-static void set_identity(struct wl_loader *l, struct wl_batch *b, uint64_t row, const struct place *at) {
+static void set_identity(struct wl_loader *l, struct wl_batch *b, uint64_t row,
+                         const struct place *at) {
     const struct wt_shard_index *x = at->chunk->index;
     uint32_t s = at->chunk->index_first + at->sample;
     memcpy(cell(b, l->at_id, row), &x->id[s], sizeof x->id[s]);
@@ -130,7 +141,8 @@ static void set_identity(struct wl_loader *l, struct wl_batch *b, uint64_t row, 
     b->key[row][WT_RING_KEY - 1] = '\0';
 }
 
-static int give_sample(struct wl_loader *l, struct wl_batch *b, uint64_t row, const struct place *at, wl_error *e) {
+static int give_sample(struct wl_loader *l, struct wl_batch *b, uint64_t row,
+                       const struct place *at, wl_error *e) {
     const struct wt_shard_index *x = at->chunk->index;
     uint32_t s = at->chunk->index_first + at->sample;
     int rc = copy_fields(l, b, row, at, e);
@@ -138,7 +150,8 @@ static int give_sample(struct wl_loader *l, struct wl_batch *b, uint64_t row, co
         return rc;
     set_label(b, l->at_label, row, x->label[s]);
     if (l->at_multihot != SIZE_MAX)
-        memcpy(cell(b, l->at_multihot, row), x->multihot + (size_t)s * x->n_multihot, x->n_multihot);
+        memcpy(cell(b, l->at_multihot, row), x->multihot + (size_t)s * x->n_multihot,
+               x->n_multihot);
     set_identity(l, b, row, at);
     if (l->size_field >= 0)
         set_size(l, b, row);
@@ -151,15 +164,16 @@ static bool is_bad(const struct place *at) {
     return !c->index || (c->bad && atomic_load_explicit(&c->bad[at->sample], memory_order_relaxed));
 }
 
-static struct place locate(const struct wl_loader *l, const struct wt_track *t, const struct wt_unit *u, uint64_t pos) {
+static struct place locate(const struct wl_loader *l, const struct wt_track *t,
+                           const struct wt_unit *u, uint64_t pos) {
     struct place at;
     at.chunk = wt_unit_locate(l, u, t->lane, pos, &at.sample);
     return at;
 }
 
 /* The next good position of the window, in the order in which the lane delivers it. */
-static bool substitute(const struct wl_loader *l, const struct wt_track *t, const struct wt_unit *u, uint64_t pos,
-                       struct place *at) {
+static bool substitute(const struct wl_loader *l, const struct wt_track *t, const struct wt_unit *u,
+                       uint64_t pos, struct place *at) {
     for (uint64_t k = 1; k < u->count; k++) {
         struct place other = locate(l, t, u, u->pos + (pos - u->pos + k) % u->count);
         if (is_bad(&other))
@@ -183,9 +197,11 @@ static int bad_row(struct wl_loader *l, struct wl_batch *b, uint64_t row, const 
     }
     char shard[WT_OBJECT_NAME];
     wt_shard_name(l->dataset, at->chunk->shard, &at->chunk->rec, shard);
-    const char *key = at->chunk->index ? wt_shard_key(at->chunk->index, at->chunk->index_first + at->sample) : "";
+    const char *key =
+        at->chunk->index ? wt_shard_key(at->chunk->index, at->chunk->index_first + at->sample) : "";
     wt_error_set(e, WL_ERROR_CORRUPT,
-                 "shard %s: sample %s is damaged in its cold copy: put the shard again, or set 'bad' to substitute or mask",
+                 "shard %s: sample %s is damaged in its cold copy: put the shard again, or set "
+                 "'bad' to substitute or mask",
                  shard, key[0] ? key : "(its index too)");
     name_place(l, at, e);
     return e->code;
@@ -196,21 +212,25 @@ static int bad_row(struct wl_loader *l, struct wl_batch *b, uint64_t row, const 
 static const struct wt_unit *find_unit(const struct wt_track *t, uint64_t epoch, uint64_t pos) {
     for (unsigned i = 0; i < t->n_units; i++) {
         const struct wt_unit *u = &t->unit[i];
-        if (u->state == WT_UNIT_READY && u->e.epoch == epoch && pos >= u->pos && pos - u->pos < u->count)
+        if (u->state == WT_UNIT_READY && u->e.epoch == epoch && pos >= u->pos &&
+            pos - u->pos < u->count)
             return u;
     }
     return NULL;
 }
 
-/* Units of other steps may change state meanwhile: which ones this batch uses is looked up under the lock, once for each run of rows. */
-static const struct wt_unit *unit_at(struct wl_loader *l, const struct wt_track *t, uint64_t epoch, uint64_t pos) {
+/* Units of other steps may change state meanwhile: which ones this batch uses is looked up under
+ * the lock, once for each run of rows. */
+static const struct wt_unit *unit_at(struct wl_loader *l, const struct wt_track *t, uint64_t epoch,
+                                     uint64_t pos) {
     wt_lock(l);
     const struct wt_unit *u = find_unit(t, epoch, pos);
     wt_unlock(l);
     return u;
 }
 
-static void stage_track(struct wl_loader *l, struct wl_batch *b, const struct wt_track *t, uint64_t first, uint64_t end) {
+static void stage_track(struct wl_loader *l, struct wl_batch *b, const struct wt_track *t,
+                        uint64_t first, uint64_t end) {
     const struct wt_unit *u = NULL;
     uint64_t base = wt_loader_step_pos(l, b->epoch, b->step) + t->a - t->row, n_valid = 0;
     for (uint64_t row = first; row < end; row++) {
@@ -223,7 +243,8 @@ static void stage_track(struct wl_loader *l, struct wl_batch *b, const struct wt
             u = unit_at(l, t, b->epoch, pos);
         wl_error e;
         struct place at = locate(l, t, u, pos);
-        int rc = is_bad(&at) ? bad_row(l, b, row, t, u, pos, &at, &e) : give_sample(l, b, row, &at, &e);
+        int rc =
+            is_bad(&at) ? bad_row(l, b, row, t, u, pos, &at, &e) : give_sample(l, b, row, &at, &e);
         if (rc) {
             fail_row(l, b, row, &e);
             return;

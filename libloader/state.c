@@ -1,4 +1,5 @@
-/* Encoding and checking of saved positions; see state.h. A blob is untrusted: every length is checked before it is used. */
+/* Encoding and checking of saved positions; see state.h. A blob is untrusted: every length is
+ * checked before it is used. */
 #include "libloader/state.h"
 
 #include "core/bytes.h"
@@ -19,11 +20,13 @@ static uint8_t *put32(uint8_t *p, uint32_t v) {
     return p + 4;
 }
 
-int wt_state_encode(const struct wt_state *s, void *buf, size_t size, size_t *len, struct wt_err *err) {
+int wt_state_encode(const struct wt_state *s, void *buf, size_t size, size_t *len,
+                    struct wt_err *err) {
     size_t name = strlen(s->dataset);
     size_t total = HEAD + 4 + name + FIXED + SUM;
     if (size < total)
-        return wt_err_set(err, WT_ERANGE, "a state takes %zu bytes, the buffer has %zu", total, size);
+        return wt_err_set(err, WT_ERANGE, "a state takes %zu bytes, the buffer has %zu", total,
+                          size);
     uint8_t *p = buf;
     memcpy(p, magic, sizeof magic);
     p = put32(p + sizeof magic, STATE_VERSION);
@@ -48,15 +51,17 @@ static int check_frame(const uint8_t *p, size_t len, struct wt_err *err) {
     if (len < HEAD + 4 + FIXED + SUM || memcmp(p, magic, sizeof magic) != 0)
         return wt_err_set(err, WT_ECORRUPT, "these %zu bytes are no saved state", len);
     if (wt_get32(p + 8) != STATE_VERSION)
-        return wt_err_set(err, WT_ECORRUPT, "the state has version %u, this library reads %d", wt_get32(p + 8),
-                          STATE_VERSION);
+        return wt_err_set(err, WT_ECORRUPT, "the state has version %u, this library reads %d",
+                          wt_get32(p + 8), STATE_VERSION);
     if (wt_get32(p + 12) != len)
-        return wt_err_set(err, WT_ECORRUPT, "the state is %zu bytes long and says %u", len, wt_get32(p + 12));
+        return wt_err_set(err, WT_ECORRUPT, "the state is %zu bytes long and says %u", len,
+                          wt_get32(p + 12));
     if (wt_get64(p + len - SUM) != wt_hash64(p, len - SUM))
         return wt_err_set(err, WT_ECORRUPT, "the state is damaged (wrong checksum)");
     uint32_t name = wt_get32(p + HEAD);
     if (name >= WT_DATASET_NAME || HEAD + 4 + (size_t)name + FIXED + SUM != len)
-        return wt_err_set(err, WT_ECORRUPT, "the state's data set name has a wrong length (%u)", name);
+        return wt_err_set(err, WT_ECORRUPT, "the state's data set name has a wrong length (%u)",
+                          name);
     return 0;
 }
 
@@ -86,17 +91,19 @@ int wt_state_decode(const void *buf, size_t len, struct wt_state *s, struct wt_e
 static int differs(const char *what, uint64_t saved, uint64_t mine, struct wt_err *err) {
     if (saved == mine)
         return 0;
-    return wt_err_set(err, WT_EINVAL, "the state was saved with %s %llu, this loader has %llu", what,
-                      (unsigned long long)saved, (unsigned long long)mine);
+    return wt_err_set(err, WT_EINVAL, "the state was saved with %s %llu, this loader has %llu",
+                      what, (unsigned long long)saved, (unsigned long long)mine);
 }
 
 int wt_state_match(const struct wt_state *saved, const struct wt_state *mine, struct wt_err *err) {
     if (strcmp(saved->dataset, mine->dataset) != 0)
-        return wt_err_set(err, WT_EINVAL, "the state was saved with dataset '%s', this loader has '%s'", saved->dataset,
-                          mine->dataset);
+        return wt_err_set(err, WT_EINVAL,
+                          "the state was saved with dataset '%s', this loader has '%s'",
+                          saved->dataset, mine->dataset);
     int rc = differs("generation", saved->generation, mine->generation, err);
     if (!rc && !wt_hash_equal(saved->idx, mine->idx))
-        rc = wt_err_set(err, WT_EINVAL, "the state was saved with other contents (shards.idx) of data set '%s'",
+        rc = wt_err_set(err, WT_EINVAL,
+                        "the state was saved with other contents (shards.idx) of data set '%s'",
                         mine->dataset);
     if (!rc)
         rc = differs("plan version", saved->plan_version, mine->plan_version, err);

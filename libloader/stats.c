@@ -1,4 +1,5 @@
-/* wl_get_stats: counters as they stand, the queues under the lock. Nothing here can fail but a wrong size. */
+/* wl_get_stats: counters as they stand, the queues under the lock. Nothing here can fail but a
+ * wrong size. */
 #include "libloader/internal.h"
 
 #include <stdio.h>
@@ -53,7 +54,8 @@ static void fill_blame(const wl_loader *l, wl_stats *s) {
 
 int wl_get_stats(const wl_loader *l, wl_stats *stats) {
     if (!l || !stats || stats->size < offsetof(wl_stats, blame) || stats->size > (size_t)64 << 10)
-        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "wl_get_stats: set stats->size to sizeof(wl_stats)");
+        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
+                            "wl_get_stats: set stats->size to sizeof(wl_stats)");
     wl_stats s = {.size = stats->size};
     const struct wt_meter *m = &l->meter;
     s.batches = value(&m->batches);

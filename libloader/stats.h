@@ -21,7 +21,14 @@ struct wt_meter {
     _Atomic int blame_tier; /* -1: none */
 };
 
-enum wt_blame_id { WT_BLAME_NOBODY, WT_BLAME_FETCH, WT_BLAME_DECODE, WT_BLAME_STAGE, WT_BLAME_CONSUMER };
+enum wt_blame_id {
+    WT_BLAME_NOBODY,
+    WT_BLAME_FETCH,
+    WT_BLAME_DECODE,
+    WT_BLAME_STAGE,
+    WT_BLAME_CONSUMER,
+    WT_BLAMES
+};
 
 static inline void wt_count(_Atomic uint64_t *counter, uint64_t n) {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);

@@ -1,15 +1,18 @@
 /*
- * Units: which chunks a window (or a ranged step) needs, and where a lane position is among them; see internal.h.
+ * Units: which chunks a window (or a ranged step) needs, and where a lane position is among them;
+ * see internal.h.
  *
- * A window's pieces are blocks; a block is one contiguous run of ordinals and so one or a few shard ranges: chunks, in lane order. A ranged
- * step's rows are sorted by ordinal; adjacent ones share a chunk. What a chunk reads depends on nothing but its range.
+ * A window's pieces are blocks; a block is one contiguous run of ordinals and so one or a few shard
+ * ranges: chunks, in lane order. A ranged step's rows are sorted by ordinal; adjacent ones share a
+ * chunk. What a chunk reads depends on nothing but its range.
  */
 #include "libloader/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int add_range(struct wl_loader *l, struct wt_unit *u, uint64_t first, uint64_t count, uint64_t at) {
+static int add_range(struct wl_loader *l, struct wt_unit *u, uint64_t first, uint64_t count,
+                     uint64_t at) {
     uint64_t shard = wt_dataset_find(&l->ds, first);
     while (count) {
         size_t old = u->cap;
@@ -73,7 +76,8 @@ static bool set_window(struct wl_loader *l, struct wt_track *t, struct wt_unit *
     if (l->ranged) {
         uint64_t pos = wt_loader_step_pos(l, t->epoch, t->next);
         u->pos = pos + t->a;
-        u->count = u->pos >= t->samples ? 0 : (pos + t->b < t->samples ? pos + t->b : t->samples) - u->pos;
+        u->count =
+            u->pos >= t->samples ? 0 : (pos + t->b < t->samples ? pos + t->b : t->samples) - u->pos;
         u->first_step = u->last_step = t->next;
         return u->count > 0;
     }
@@ -108,7 +112,8 @@ static void next_epoch(struct wl_loader *l, struct wt_track *t) {
     t->done = l->o.epochs && t->epoch >= l->o.epochs;
 }
 
-static uint64_t windows(const struct wl_loader *l, const struct wt_track *t, const struct wt_epoch *e) {
+static uint64_t windows(const struct wl_loader *l, const struct wt_track *t,
+                        const struct wt_epoch *e) {
     return l->ranged ? wt_loader_steps(l, t->epoch) : wt_epoch_windows(e, t->lane);
 }
 
@@ -125,6 +130,7 @@ static bool fill(struct wl_loader *l, struct wt_track *t, struct wt_unit *u) {
         wt_error_set(&u->err, WL_ERROR_MEMORY, "out of memory for the list of what a window needs");
     }
     u->pending = u->n_chunks;
+    u->since_ns = wt_now_ns();
     u->state = u->pending ? WT_UNIT_LOADING : WT_UNIT_READY;
     return true;
 }
@@ -135,9 +141,11 @@ bool wt_unit_next(struct wl_loader *l, struct wt_track *t, struct wt_unit *u) {
         if (t->fresh)
             find_first(l, t, &u->e);
         bool use = t->next < windows(l, t, &u->e) && t->next_step < wt_loader_steps(l, t->epoch);
-        if (!use || (!l->ranged && wt_epoch_window(&u->e, t->lane, t->next).pos >=
-                                       wt_loader_step_pos(l, t->epoch, wt_loader_steps(l, t->epoch)))) {
-            /* A lane without samples of this rank would go through epochs for ever: it has nothing to load. */
+        if (!use ||
+            (!l->ranged && wt_epoch_window(&u->e, t->lane, t->next).pos >=
+                               wt_loader_step_pos(l, t->epoch, wt_loader_steps(l, t->epoch)))) {
+            /* A lane without samples of this rank would go through epochs for ever: it has nothing
+             * to load. */
             if (t->samples == 0 || (l->ranged && t->a >= t->samples))
                 t->done = true;
             else
@@ -184,8 +192,8 @@ void wt_unit_free(struct wt_unit *u) {
     free(u->chunk);
 }
 
-struct wt_chunk *wt_unit_locate(const struct wl_loader *l, const struct wt_unit *u, uint32_t lane, uint64_t pos,
-                                uint32_t *sample) {
+struct wt_chunk *wt_unit_locate(const struct wl_loader *l, const struct wt_unit *u, uint32_t lane,
+                                uint64_t pos, uint32_t *sample) {
     uint64_t at = l->ranged ? wt_epoch_sample(&u->e, lane, pos) : wt_window_source(&u->w, pos);
     size_t low = 0, high = u->n_chunks;
     while (high - low > 1) {

@@ -68,7 +68,6 @@ static int put_once(struct wt_publish *p, const char *name, const void *data, si
         rc = check_size(p, name, len, err);
         if (rc == 0)
             rc = note_name(&p->kept, name, err);
-        p->reused += rc == 0;
         return rc;
     }
     if (err)

@@ -19,7 +19,6 @@ struct wt_publish {
     bool replace;
     uint64_t generation;
     uint64_t shards, samples, stored_bytes, tar_bytes, pixel_bytes;
-    uint64_t reused;      /* shards that were there already */
     struct wt_bytes idx;  /* encoded records */
     struct wt_bytes put;  /* names of what this run put, NUL-terminated one after the other */
     struct wt_bytes kept; /* names of what was there already */

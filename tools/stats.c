@@ -4,8 +4,10 @@
 #include "tools/target.h"
 #include "tools/verb.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,9 +99,12 @@ static int print_stats(const char *reply, struct wt_err *err) {
 static int find_control(const struct stats_args *a, char *out, size_t size, struct wt_err *err) {
     struct wt_target target;
     if (a->control) {
-        snprintf(out, size, "%s%s",
-                 strncmp(a->control, "unix:", 5) == 0 ? "" : "unix:", a->control);
-        return 0;
+        const char *path = strncmp(a->control, "unix:", 5) == 0 ? a->control + 5 : a->control;
+        char full[PATH_MAX];
+        if (!realpath(path, full))
+            return wt_err_sys(err, errno, "%s: no daemon listens there", path);
+        int n = snprintf(out, size, "unix:%s", full);
+        return n > 0 && (size_t)n < size ? 0 : wt_err_set(err, WT_EINVAL, "%s: is too long", full);
     }
     int rc = wt_target_open(&a->target, &target, err);
     if (rc < 0)

@@ -180,9 +180,10 @@ static int run_all(struct job *job, const struct wt_target *target, uint64_t thr
         job->stopped = true;
         pthread_mutex_unlock(&job->lock);
     }
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         if (v[i].started)
             pthread_join(v[i].thread, NULL);
+    for (uint64_t i = 0; i < n; i++) {
         wt_target_close(&v[i].target);
         wt_decoder_free(v[i].decoder);
         free(v[i].frame);

@@ -1,6 +1,6 @@
 /*
- * Where batches lie. One table of operations per kind of memory; the first row is the host. A loader picks its row once, in
- * wl_open, and never asks again which one it has.
+ * Where batches lie. One table of operations per kind of memory; the first row is the host. A
+ * loader picks its row once, in wl_open, and never asks again which one it has.
  */
 #ifndef WT_LOADER_ACCEL_H
 #define WT_LOADER_ACCEL_H
@@ -23,6 +23,7 @@ struct wt_accel {
 extern const struct wt_accel wt_accel_host;
 
 /* AUTO takes the best there is, with one message; a kind that cannot be had is WT_EUNSUPPORTED. */
-int wt_accel_choose(wl_accel wanted, const struct wt_log *log, const struct wt_accel **out, struct wt_err *err);
+int wt_accel_choose(wl_accel wanted, const struct wt_log *log, const struct wt_accel **out,
+                    struct wt_err *err);
 
 #endif

@@ -16,10 +16,12 @@ const struct wt_accel wt_accel_host = {
     .device = -1,
 };
 
-int wt_accel_choose(wl_accel wanted, const struct wt_log *log, const struct wt_accel **out, struct wt_err *err) {
+int wt_accel_choose(wl_accel wanted, const struct wt_log *log, const struct wt_accel **out,
+                    struct wt_err *err) {
     if (wanted == WL_ACCEL_CUDA)
-        return wt_err_set(err, WT_EUNSUPPORTED,
-                          "option 'accel' is cuda: this build delivers into host memory alone; use accel=host");
+        return wt_err_set(
+            err, WT_EUNSUPPORTED,
+            "option 'accel' is cuda: this build delivers into host memory alone; use accel=host");
     if (wanted == WL_ACCEL_AUTO)
         wt_log(log, WT_LOG_INFO, "loader: batches lie in host memory");
     *out = &wt_accel_host;

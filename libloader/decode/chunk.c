@@ -1,6 +1,6 @@
 /*
- * The last step of a chunk: what staging looks up for each sample is found once, and of a large index only the part that the chunk
- * needs is kept. Failure mode: no memory.
+ * The last step of a chunk: what staging looks up for each sample is found once, and of a large
+ * index only the part that the chunk needs is kept. Failure mode: no memory.
  */
 #include "libloader/fetch.h"
 
@@ -29,7 +29,8 @@ static size_t put(size_t *at, size_t bytes) {
     return here;
 }
 
-static struct slice_sizes slice_layout(const struct wt_shard_index *x, uint32_t first, uint32_t count) {
+static struct slice_sizes slice_layout(const struct wt_shard_index *x, uint32_t first,
+                                       uint32_t count) {
     struct slice_sizes s = {0};
     size_t n = count;
     s.shape = put(&s.total, x->n_shapes * sizeof *x->shape);
@@ -45,7 +46,8 @@ static struct slice_sizes slice_layout(const struct wt_shard_index *x, uint32_t 
     return s;
 }
 
-/* Replaces c->own by a copy of what samples [first, first + count) need: labels, keys, places, shapes. */
+/* Replaces c->own by a copy of what samples [first, first + count) need: labels, keys, places,
+ * shapes. */
 static int slice_index(struct wt_chunk *c) {
     const struct wt_shard_index *x = &c->own;
     struct slice_sizes s = slice_layout(x, c->first, c->count);
@@ -57,9 +59,10 @@ static int slice_index(struct wt_chunk *c) {
     cut.shape = memcpy(block + s.shape, x->shape, x->n_shapes * sizeof *x->shape);
     cut.id = memcpy(block + s.id, x->id + c->first, c->count * sizeof *x->id);
     cut.label = memcpy(block + s.label, x->label + c->first, c->count * sizeof *x->label);
-    cut.multihot = x->multihot ? memcpy(block + s.multihot, x->multihot + (size_t)c->first * x->n_multihot,
-                                        (size_t)c->count * x->n_multihot)
-                               : NULL;
+    cut.multihot = x->multihot
+                       ? memcpy(block + s.multihot, x->multihot + (size_t)c->first * x->n_multihot,
+                                (size_t)c->count * x->n_multihot)
+                       : NULL;
     cut.ref = memcpy(block + s.ref, x->ref + (size_t)c->first * x->n_fields,
                      (size_t)c->count * x->n_fields * sizeof *x->ref);
     cut.key_off = (uint32_t *)(block + s.key_off);
@@ -107,12 +110,13 @@ int wt_chunk_bind(struct wt_fetch *f, struct wt_err *err) {
         c->index = &c->own;
         bool small = c->count <= c->own.samples / 2 && !l->o.verify_every_read;
         if (small && slice_index(c) < 0)
-            return wt_err_set(err, WT_ENOMEM, "out of memory for the index of %u samples", c->count);
+            return wt_err_set(err, WT_ENOMEM, "out of memory for the index of %u samples",
+                              c->count);
     }
     if ((c->index->n_multihot != 0) != (l->at_multihot != SIZE_MAX) ||
         (c->index->n_multihot && c->index->n_multihot != l->ds.m.n_classes))
-        return wt_err_set(err, WT_ECORRUPT, "its labels have %u classes, the manifest has %u", c->index->n_multihot,
-                          l->ds.m.n_classes);
+        return wt_err_set(err, WT_ECORRUPT, "its labels have %u classes, the manifest has %u",
+                          c->index->n_multihot, l->ds.m.n_classes);
     find_fields(l, c);
     return 0;
 }

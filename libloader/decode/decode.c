@@ -1,10 +1,11 @@
 /*
  * What the crew does with a fetch: room for it, its index, its sums, its frames.
  *
- * Happy path: a plain tar is checked where it lies (a kept mapping once for as long as it is kept); the frames of a .tar.zst are decoded into the
- * chunk's buffer by as many workers as are free, each taking the next frame. The last one posts the fetch back to the I/O thread.
- * Failure modes: anything wrong is WT_ECORRUPT in f->rc and the next copy is tried; in a salvage nothing is refused, but the samples that a
- * damaged block or frame touches are marked bad.
+ * Happy path: a plain tar is checked where it lies (a kept mapping once for as long as it is kept);
+ * the frames of a .tar.zst are decoded into the chunk's buffer by as many workers as are free, each
+ * taking the next frame. The last one posts the fetch back to the I/O thread. Failure modes:
+ * anything wrong is WT_ECORRUPT in f->rc and the next copy is tried; in a salvage nothing is
+ * refused, but the samples that a damaged block or frame touches are marked bad.
  */
 #include "libloader/fetch.h"
 
@@ -23,7 +24,8 @@ static void count_time(struct wl_loader *l, uint64_t queued, uint64_t began) {
 
 /* ---- room ---- */
 
-static int need_buffer(struct wt_fetch *f, struct wt_buffer **at, uint64_t size, struct wt_err *err) {
+static int need_buffer(struct wt_fetch *f, struct wt_buffer **at, uint64_t size,
+                       struct wt_err *err) {
     if (*at && (*at)->mem.size >= size)
         return 0;
     wt_buffers_put(&f->l->buffers, *at);
@@ -49,17 +51,21 @@ void wt_decode_room(struct wt_task *task, struct wt_worker *worker) {
 
 /* ---- the index ---- */
 
-static int check_index(const struct wt_shard_index *x, const struct wt_shard_rec *rec, struct wt_err *err) {
-    if (x->samples != rec->samples || x->tar_size != rec->tar_size || x->size != rec->size || x->codec != rec->codec)
-        return wt_err_set(err, WT_ECORRUPT, "its index (%u samples, %llu bytes) is not the one that the manifest names",
-                          x->samples, (unsigned long long)x->tar_size);
+static int check_index(const struct wt_shard_index *x, const struct wt_shard_rec *rec,
+                       struct wt_err *err) {
+    if (x->samples != rec->samples || x->tar_size != rec->tar_size || x->size != rec->size ||
+        x->codec != rec->codec)
+        return wt_err_set(
+            err, WT_ECORRUPT,
+            "its index (%u samples, %llu bytes) is not the one that the manifest names", x->samples,
+            (unsigned long long)x->tar_size);
     return 0;
 }
 
 static int parse_tail(struct wt_fetch *f, const uint8_t *tail, struct wt_err *err) {
     const struct wt_shard_rec *rec = &f->chunk->rec;
-    int rc = wt_shard_index_parse(tail, (size_t)(rec->size - rec->index_off), rec->index_off, rec->size, rec->codec,
-                                  &f->index, err);
+    int rc = wt_shard_index_parse(tail, (size_t)(rec->size - rec->index_off), rec->index_off,
+                                  rec->size, rec->codec, &f->index, err);
     if (rc)
         return rc;
     f->parsed = true;
@@ -75,7 +81,8 @@ void wt_decode_tail(struct wt_task *task, struct wt_worker *worker) {
     if (!f->rc) {
         f->span = wt_shard_span(&f->index, c->first, c->count);
         f->raw_off = f->span.off;
-        f->rc = need_buffer(f, c->rec.codec == WT_CODEC_TAR ? &c->buf : &f->raw, f->span.len, &f->err);
+        f->rc =
+            need_buffer(f, c->rec.codec == WT_CODEC_TAR ? &c->buf : &f->raw, f->span.len, &f->err);
     }
     count_time(f->l, task->queued_ns, began);
     hand_back(f);
@@ -153,8 +160,9 @@ static void decode_frames(struct wt_fetch *f, struct wt_worker *worker) {
             break;
         struct wt_err err = {0};
         const struct wt_frame *frame = &f->x->frame[i];
-        int rc = wt_shard_decode_frame(worker->decoder, f->x, i, f->stored + (frame->off - f->raw_off),
-                                       (uint8_t *)c->buf->mem.ptr + (frame->tar_off - f->span.tar_off), &err);
+        int rc = wt_shard_decode_frame(
+            worker->decoder, f->x, i, f->stored + (frame->off - f->raw_off),
+            (uint8_t *)c->buf->mem.ptr + (frame->tar_off - f->span.tar_off), &err);
         if (rc == WT_ECORRUPT && f->salvage)
             mark_frame(f, i);
         else if (rc)
@@ -186,7 +194,8 @@ static void start_frames(struct wt_fetch *f) {
     atomic_store(&f->next_frame, f->span.frame_first);
     atomic_store(&f->workers, n);
     for (unsigned i = 0; i + 1 < n; i++) {
-        f->helper[i] = (struct wt_frame_helper){.task = {.rank = f->task.rank, .run = help_frames}, .f = f};
+        f->helper[i] =
+            (struct wt_frame_helper){.task = {.rank = f->task.rank, .run = help_frames}, .f = f};
         wt_crew_submit(f->l->ctx->crew, &f->helper[i].task);
     }
 }

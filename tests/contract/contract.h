@@ -1,9 +1,10 @@
 /*
- * The contract of tiers/tier.h as tests: one suite, run over every fixture (a backend in one setting).
+ * The contract of tiers/tier.h as tests: one suite, run over every fixture (a backend in one
+ * setting).
  *
- * A fixture makes an empty place and says its options; `away` and `back` take the place away and bring
- * it back. Each test gets a fresh place, loop and tier. Every wait is bounded: a request that does not
- * complete fails its test.
+ * A fixture makes an empty place and says its options; `away` and `back` take the place away and
+ * bring it back. Each test gets a fresh place, loop and tier. Every wait is bounded: a request that
+ * does not complete fails its test.
  */
 #ifndef WT_TESTS_CONTRACT_H
 #define WT_TESTS_CONTRACT_H
@@ -24,7 +25,7 @@ struct contract_fixture {
     void (*away)(void *place);
     void (*back)(void *place);
     void (*drop)(void *place);
-    unsigned caps; /* that the tier must have */
+    unsigned caps;    /* that the tier must have */
     size_t traceless; /* puts up to this size leave no trace before their commit */
 };
 
@@ -56,7 +57,8 @@ void contract_flag(struct wt_req *req);
 /* Submits, waits, gives rc; req->done and arg are the harness's. */
 int contract_do(struct contract *c, struct wt_req *req);
 int contract_put(struct contract *c, const char *key, const void *data, size_t len, unsigned flags);
-struct wt_put *contract_put_open(struct contract *c, const char *key, uint64_t size, unsigned flags);
+struct wt_put *contract_put_open(struct contract *c, const char *key, uint64_t size,
+                                 unsigned flags);
 int contract_put_write(struct contract *c, struct wt_put *put, const void *data, size_t len);
 int contract_put_end(struct contract *c, struct wt_put *put, enum wt_op op);
 /* Reads into buf; rc, *got. */

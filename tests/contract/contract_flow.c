@@ -33,8 +33,12 @@ static struct tracked *make_gets(unsigned n, size_t len, unsigned *total, uint32
         t[i].buf = malloc(len);
         memset(t[i].buf, 0xaa, len);
         t[i].total = total;
-        t[i].req = (struct wt_req){.op = WT_OP_GET, .key = "src", .buf = t[i].buf, .len = len,
-                                   .timeout_ms = timeout_ms, .done = on_tracked};
+        t[i].req = (struct wt_req){.op = WT_OP_GET,
+                                   .key = "src",
+                                   .buf = t[i].buf,
+                                   .len = len,
+                                   .timeout_ms = timeout_ms,
+                                   .done = on_tracked};
     }
     return t;
 }
@@ -249,8 +253,8 @@ static void submit_and_close_from_done(struct contract *c) {
 
 static void bad_requests(struct contract *c) {
     static const char *const keys[] = {
-        "",     "/abs",   "a//b",    "../up", "a/../b", "a/..", ".",         "..",
-        "a/.",  "a/",     "sp ace",  "nul\n", "a/b\\c", "x*y",  "\xc3\xa4",  NULL,
+        "",    "/abs", "a//b",   "../up", "a/../b", "a/..", ".",        "..",
+        "a/.", "a/",   "sp ace", "nul\n", "a/b\\c", "x*y",  "\xc3\xa4", NULL,
     };
     uint8_t b[4];
     for (size_t i = 0; keys[i]; i++) {

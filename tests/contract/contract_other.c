@@ -29,8 +29,8 @@ static int by_name(const void *a, const void *b) {
 
 static struct names *list(struct contract *c, const char *prefix, unsigned flags) {
     struct names *names = calloc(1, sizeof *names);
-    struct wt_req req = {.op = WT_OP_LIST, .key = prefix, .flags = flags, .on_entry = gather,
-                         .buf = names};
+    struct wt_req req = {
+        .op = WT_OP_LIST, .key = prefix, .flags = flags, .on_entry = gather, .buf = names};
     assert_int_equal(contract_do(c, &req), 0);
     qsort(names->name, names->n, 64, by_name);
     return names;
@@ -48,9 +48,9 @@ static void list_is(struct contract *c, const char *prefix, unsigned flags, cons
 }
 
 static void listing(struct contract *c) {
-    static const char *const keys[] = {"wafers/manifest.json", "wafers/shards/0000/a.tar",
+    static const char *const keys[] = {"wafers/manifest.json",     "wafers/shards/0000/a.tar",
                                        "wafers/shards/0000/b.tar", "wafers/shards/0001/c.tar",
-                                       "wafers2/manifest.json", "top"};
+                                       "wafers2/manifest.json",    "top"};
     list_is(c, "", 0, "");
     list_is(c, "", WT_LIST_SHALLOW, "");
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

@@ -28,8 +28,11 @@ static void parts_in_any_order(struct contract *c) {
     uint8_t *data = malloc(BIG);
     contract_fill(data, BIG, 2);
     struct wt_put *put = contract_put_open(c, "o", BIG, 0);
-    struct wt_req last = {.op = WT_OP_PUT_WRITE, .put = put, .off = WT_PART,
-                          .src = data + WT_PART, .len = BIG - WT_PART};
+    struct wt_req last = {.op = WT_OP_PUT_WRITE,
+                          .put = put,
+                          .off = WT_PART,
+                          .src = data + WT_PART,
+                          .len = BIG - WT_PART};
     assert_int_equal(contract_do(c, &last), 0);
     struct wt_req first = {.op = WT_OP_PUT_WRITE, .put = put, .src = data, .len = WT_PART};
     assert_int_equal(contract_do(c, &first), 0);
@@ -127,8 +130,12 @@ static void replace_is_atomic(struct contract *c) {
     assert_int_equal(contract_put(c, "manifest.json", data, sizeof data, 0), 0);
     struct replacing r = {.c = c};
     for (int i = 0; i < 4; i++) {
-        r.req[i] = (struct wt_req){.op = WT_OP_GET, .key = "manifest.json", .buf = r.buf[i],
-                                   .len = 4096, .done = again, .arg = &r};
+        r.req[i] = (struct wt_req){.op = WT_OP_GET,
+                                   .key = "manifest.json",
+                                   .buf = r.buf[i],
+                                   .len = 4096,
+                                   .done = again,
+                                   .arg = &r};
         assert_int_equal(wt_tier_submit(c->tier, &r.req[i]), 0);
     }
     for (int i = 1; i <= 30; i++) {

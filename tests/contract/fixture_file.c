@@ -1,4 +1,5 @@
-/* Fixtures of the file: backend: a folder on disk, on tmpfs, and on disk as if it were a network mount. */
+/* Fixtures of the file: backend: a folder on disk, on tmpfs, and on disk as if it were a network
+ * mount. */
 #include "contract.h"
 
 #include <dirent.h>

@@ -103,6 +103,7 @@ int fault_setup(void **state) {
     fault_daemon("up", "");
     fault_connect(f);
     fault_open(f);
+    fault_until_stat(f, "nothing", WT_EMISSING);
     *state = f;
     return 0;
 }
@@ -123,10 +124,15 @@ int fault_teardown(void **state) {
 
 /* ---- requests ---- */
 
+enum { SIZE_OF_PUTS = 20 << 20 };
+
 int fault_do(struct fault *f, struct wt_req *req) {
-    uint64_t begin = uv_hrtime(), bytes = req->len;
+    /* A commit's deadline counts the whole put. */
+    uint64_t begin = uv_hrtime(), bytes = req->put ? SIZE_OF_PUTS : req->len;
     uint64_t limit = wt_tier_deadline(f->tier, bytes) + (uint64_t)FAULT_LATE_MS;
     int rc = wt_sync_do(f->sync, f->tier, req);
+    if (rc < 0)
+        snprintf(f->last_error, sizeof f->last_error, "%s", req->err.text);
     uint64_t ms = (uv_hrtime() - begin) / 1000000;
     if (ms > limit)
         fail_msg("%s took %llu ms, its deadline was %llu ms before", wt_op_name(req->op),
@@ -169,7 +175,7 @@ int fault_put(struct fault *f, const char *key, const void *data, size_t len) {
     if (rc < 0)
         fault_do(f, &end);
     else
-        rc = wt_sync_do(f->sync, f->tier, &end); /* its deadline counts the whole put */
+        rc = fault_do(f, &end);
     return rc;
 }
 
@@ -219,6 +225,11 @@ void fault_part(struct fault *f, const char *key, char out[300]) {
     char *number = strrchr(out, '.');
     assert_non_null(number);
     memcpy(number, ".0", 3);
+}
+
+void fault_well(const struct fault *f, int rc) {
+    if (rc != 0)
+        fail_msg("%s", f->last_error);
 }
 
 uint8_t *fault_bytes(size_t len, unsigned seed) {

@@ -21,6 +21,7 @@ struct fault {
     struct wt_tier *tier;
     struct wt_tier_opts opts;
     char pool[64], conf[300];
+    char last_error[WT_ERR_TEXT]; /* of fault_do */
     rados_t ceph; /* client.admin */
     rados_ioctx_t io;
 };
@@ -53,6 +54,8 @@ void fault_until_stat(struct fault *f, const char *key, int rc);
 unsigned fault_count(struct fault *f);
 /* Name of the first part of key. */
 void fault_part(struct fault *f, const char *key, char out[300]);
+/* rc must be 0; says the last error where it is not. */
+void fault_well(const struct fault *f, int rc);
 uint8_t *fault_bytes(size_t len, unsigned seed);
 
 #endif

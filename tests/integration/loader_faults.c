@@ -14,8 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct kit_shape tar = {.samples = 160, .per_shard = 16, .h = 20, .w = 30, .codec = WT_CODEC_TAR};
-static const struct kit_shape zst = {.samples = 160, .per_shard = 16, .h = 200, .w = 300, .codec = WT_CODEC_ZSTD};
+static const struct kit_shape tar = {
+    .samples = 160, .per_shard = 16, .h = 20, .w = 30, .codec = WT_CODEC_TAR};
+static const struct kit_shape zst = {
+    .samples = 160, .per_shard = 16, .h = 200, .w = 300, .codec = WT_CODEC_ZSTD};
 static const struct kit_shape *const both[] = {&tar, &zst};
 
 static struct kit_epoch read_all(const struct kit *k, const wl_options *o, wl_stats *stats) {

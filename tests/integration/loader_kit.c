@@ -51,7 +51,9 @@ static void add_sample(const struct kit_shape *s, struct wt_shard_writer *w, uns
         hot[c] = (i >> c) & 1;
     struct wt_tensor tensors[2] = {
         {.name = "", .shape = {WT_DTYPE_U16, 2, {h, s->w}}, .data = image},
-        {.name = "mask", .shape = {WT_DTYPE_U8, 2, {s->h + (s->ragged && i == 3), s->w}}, .data = mask},
+        {.name = "mask",
+         .shape = {WT_DTYPE_U8, 2, {s->h + (s->ragged && i == 3), s->w}},
+         .data = mask},
     };
     char key[WT_KEY_MAX];
     key_of(i, key);
@@ -99,13 +101,15 @@ static void fill_manifest(const struct kit_shape *s, struct wt_manifest *m) {
         m->field[1].shape.ndim = UINT32_MAX;
 }
 
-static void put(struct wt_sync *sync, struct wt_tier *tier, const char *name, const void *data, size_t len) {
+static void put(struct wt_sync *sync, struct wt_tier *tier, const char *name, const void *data,
+                size_t len) {
     struct wt_err err = {0};
     if (wt_sync_write(sync, tier, name, data, len, 0, &err) < 0)
         fail_msg("%s", err.text);
 }
 
-static void put_shards(struct kit *k, struct wt_sync *sync, struct wt_tier *tier, struct wt_manifest *m, uint8_t *idx) {
+static void put_shards(struct kit *k, struct wt_sync *sync, struct wt_tier *tier,
+                       struct wt_manifest *m, uint8_t *idx) {
     const struct kit_shape *s = &k->shape;
     struct wt_err err = {0};
     struct wt_shard_writer *w;
@@ -196,7 +200,10 @@ void kit_make(struct kit *k, const struct kit_shape *shape) {
     kit_config(k, text);
     for (unsigned t = 0; t < KIT_TIERS; t++) {
         char path[512];
-        snprintf(path, sizeof path, "%s/%s", t == 2 ? k->hot : k->root, t == 0 ? "cold" : t == 1 ? "warm" : "hot");
+        snprintf(path, sizeof path, "%s/%s", t == 2 ? k->hot : k->root,
+                 t == 0   ? "cold"
+                 : t == 1 ? "warm"
+                          : "hot");
         assert_int_equal(mkdir(path, 0755), 0);
     }
     put_dataset(k);
@@ -224,7 +231,11 @@ void kit_shard_name(const struct kit *k, uint64_t shard, char out[WT_OBJECT_NAME
 void kit_path(const struct kit *k, unsigned tier, uint64_t shard, char out[512]) {
     char name[WT_OBJECT_NAME];
     kit_shard_name(k, shard, name);
-    snprintf(out, 512, "%s/%s/%s", tier == 2 ? k->hot : k->root, tier == 0 ? "cold" : tier == 1 ? "warm" : "hot", name);
+    snprintf(out, 512, "%s/%s/%s", tier == 2 ? k->hot : k->root,
+             tier == 0   ? "cold"
+             : tier == 1 ? "warm"
+                         : "hot",
+             name);
 }
 
 static void make_parents(char *path) {
@@ -329,7 +340,8 @@ static void check_row(const struct kit *k, const wl_batch *b, uint64_t row) {
     }
     assert_int_equal(label, label_of(i) < 0 ? -1 : 0);
     for (unsigned c = 0; c < k->shape.multihot; c++)
-        assert_int_equal(((const uint8_t *)hot->data)[row * k->shape.multihot + c], label < 0 ? 0 : (i >> c) & 1);
+        assert_int_equal(((const uint8_t *)hot->data)[row * k->shape.multihot + c],
+                         label < 0 ? 0 : (i >> c) & 1);
 }
 
 void kit_check_batch(const struct kit *k, const wl_batch *b) {

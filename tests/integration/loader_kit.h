@@ -1,8 +1,10 @@
 /*
- * What the loader's tests share: a folder with three file: tiers (hot on /dev/shm), a small data set whose samples say who they are, and a
- * reader that turns what a loader gives into something to compare.
+ * What the loader's tests share: a folder with three file: tiers (hot on /dev/shm), a small data
+ * set whose samples say who they are, and a reader that turns what a loader gives into something to
+ * compare.
  *
- * Sample i has id 1000 + i, class i % 5 (every 7th is unlabelled), and an image of H x W u16 whose pixel p is (i * 31 + p * 7) & 0xffff.
+ * Sample i has id 1000 + i, class i % 5 (every 7th is unlabelled), and an image of H x W u16 whose
+ * pixel p is (i * 31 + p * 7) & 0xffff.
  */
 #ifndef LOADER_KIT_H
 #define LOADER_KIT_H
@@ -19,10 +21,11 @@ enum { KIT_TIERS = 3 };
 struct kit_shape {
     unsigned samples, per_shard, h, w;
     enum wt_codec codec;
-    bool mask;        /* a second field, u8 of the same size */
+    bool mask;         /* a second field, u8 of the same size */
     unsigned multihot; /* classes; 0: single labels */
-    bool ragged;      /* shapes of the mask differ */
-    unsigned odd_one; /* this sample's image is one row higher, though the manifest says otherwise; 0: none */
+    bool ragged;       /* shapes of the mask differ */
+    unsigned odd_one;  /* this sample's image is one row higher, though the manifest says otherwise;
+                          0: none */
 };
 
 struct kit {
@@ -55,8 +58,9 @@ struct kit_epoch {
     uint64_t steps, batch, *id, valid;
 };
 void kit_epoch_free(struct kit_epoch *e);
-/* Reads one epoch, checks every valid row's content, label, key and size; puts this rank's rows at their place. *e is made by the first
- * call (zeroed before) and filled in by those of further ranks. */
+/* Reads one epoch, checks every valid row's content, label, key and size; puts this rank's rows at
+ * their place. *e is made by the first call (zeroed before) and filled in by those of further
+ * ranks. */
 void kit_read_epoch(const struct kit *k, wl_loader *l, struct kit_epoch *e);
 /* Checks one batch's rows. */
 void kit_check_batch(const struct kit *k, const wl_batch *b);

@@ -1,4 +1,5 @@
-/* Lifetimes: abort, close in any state, held batches and DLPack tensors, several loaders, waiting, counters, many opens. */
+/* Lifetimes: abort, close in any state, held batches and DLPack tensors, several loaders, waiting,
+ * counters, many opens. */
 #include "libloader/dlpack.h"
 #include "loader_kit.h"
 
@@ -18,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct kit_shape shape = {.samples = 96, .per_shard = 8, .h = 16, .w = 24, .codec = WT_CODEC_ZSTD, .mask = true};
+static const struct kit_shape shape = {
+    .samples = 96, .per_shard = 8, .h = 16, .w = 24, .codec = WT_CODEC_ZSTD, .mask = true};
 
 static int make(void **state) {
     struct kit *k = malloc(sizeof *k);
@@ -66,7 +68,8 @@ static void test_batches_outlive_the_loader(void **state) {
     wl_loader *l = kit_open(&o);
     wl_batch *b;
     assert_int_equal(wl_next(l, NULL, 20000, &b), WL_OK);
-    struct wt_dl_managed *image = wl_batch_dlpack(b, "image", NULL), *mask = wl_batch_dlpack(b, "mask", NULL);
+    struct wt_dl_managed *image = wl_batch_dlpack(b, "image", NULL),
+                         *mask = wl_batch_dlpack(b, "mask", NULL);
     assert_non_null(image);
     assert_non_null(mask);
     assert_null(wl_batch_dlpack(b, "depth", NULL));
@@ -196,21 +199,20 @@ static void test_close_in_any_state(void **state) {
     for (int i = 0; i < 40; i++) {
         wl_loader *l = kit_open(&o);
         wl_batch *b = NULL;
+        wl_batch *held = NULL;
         for (int j = 0; j < i % 9; j++) {
             if (wl_next(l, NULL, 20000, &b) != WL_OK)
                 continue;
-            if (j % 2)
-                wl_batch_release(b, NULL);
-            else if (j == 2)
-                wl_batch_release(b, NULL);
-            else {
-                wl_batch *held = b;
+            if (held)
                 wl_batch_release(held, NULL);
-            }
+            held = b;
         }
         if (i % 3 == 1)
             usleep((useconds_t)(i * 100));
         wl_close(l);
+        if (held)
+            kit_check_batch(*state, held);
+        wl_batch_release(held, NULL);
     }
     wl_close(NULL);
     wl_context_close(NULL);

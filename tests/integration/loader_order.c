@@ -1,4 +1,5 @@
-/* The order and content of batches: the same for any world, threads, codec and memory; resumable at every step. */
+/* The order and content of batches: the same for any world, threads, codec and memory; resumable at
+ * every step. */
 #include "loader_kit.h"
 
 #include <setjmp.h>
@@ -11,10 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct kit_shape small = {.samples = 323, .per_shard = 16, .h = 12, .w = 10, .codec = WT_CODEC_TAR, .mask = true};
-static const struct kit_shape small_zst = {.samples = 323, .per_shard = 16, .h = 12, .w = 10, .codec = WT_CODEC_ZSTD};
-static const struct kit_shape large = {.samples = 43, .per_shard = 5, .h = 300, .w = 400, .codec = WT_CODEC_ZSTD};
-static const struct kit_shape one_shard = {.samples = 9, .per_shard = 16, .h = 3, .w = 4, .codec = WT_CODEC_TAR};
+static const struct kit_shape small = {
+    .samples = 323, .per_shard = 16, .h = 12, .w = 10, .codec = WT_CODEC_TAR, .mask = true};
+static const struct kit_shape small_zst = {
+    .samples = 323, .per_shard = 16, .h = 12, .w = 10, .codec = WT_CODEC_ZSTD};
+static const struct kit_shape large = {
+    .samples = 43, .per_shard = 5, .h = 300, .w = 400, .codec = WT_CODEC_ZSTD};
+static const struct kit_shape one_shard = {
+    .samples = 9, .per_shard = 16, .h = 3, .w = 4, .codec = WT_CODEC_TAR};
 
 /* Reads an epoch with `world` ranks, one after another; bytes gets what all of them read. */
 static struct kit_epoch read_world(const struct kit *k, wl_options o, int world, uint64_t *bytes) {
@@ -86,7 +91,8 @@ static void test_slices(void **state) {
     wl_options o = kit_options(&k);
     o.tail = WL_TAIL_PAD;
     o.lanes = 2;
-    struct kit_epoch one = read_world(&k, o, 1, NULL), three = read_world(&k, o, 3, NULL), sixteen = read_world(&k, o, 16, NULL);
+    struct kit_epoch one = read_world(&k, o, 1, NULL), three = read_world(&k, o, 3, NULL),
+                     sixteen = read_world(&k, o, 16, NULL);
     kit_same(&one, &three);
     kit_same(&one, &sixteen);
     kit_epoch_free(&one);
@@ -101,7 +107,8 @@ static void test_odd_plans(void **state) {
     static const struct {
         uint64_t batch, block;
         uint32_t lanes, window;
-    } plans[] = {{16, 5, 4, 3}, {64, 3, 1, 1}, {100, 7, 2, 2}, {1, 0, 0, 0}, {400, 16, 4, 1}, {16, 50, 2, 2}, {323, 0, 0, 0}, {8, 1, 8, 1}};
+    } plans[] = {{16, 5, 4, 3},   {64, 3, 1, 1},  {100, 7, 2, 2}, {1, 0, 0, 0},
+                 {400, 16, 4, 1}, {16, 50, 2, 2}, {323, 0, 0, 0}, {8, 1, 8, 1}};
     static const struct kit_shape *const shapes[] = {&small, &small_zst};
     for (size_t s = 0; s < 2; s++) {
         struct kit k;
@@ -206,7 +213,8 @@ static void ranged(const struct kit_shape *shape) {
     o.memory = 4096;
     assert_int_equal(wl_open(NULL, &o, &l), WL_ERROR_MEMORY);
     unsigned long long need = 0;
-    assert_int_equal(sscanf(strstr(wl_last_error(NULL)->message, "needs "), "needs %llu", &need), 1);
+    assert_int_equal(sscanf(strstr(wl_last_error(NULL)->message, "needs "), "needs %llu", &need),
+                     1);
     o.memory = need;
     l = kit_open(&o);
     wl_info info;
@@ -224,19 +232,22 @@ static void ranged(const struct kit_shape *shape) {
 
 static void test_ranged_tar(void **state) {
     (void)state;
-    struct kit_shape s = {.samples = 200, .per_shard = 25, .h = 200, .w = 200, .codec = WT_CODEC_TAR};
+    struct kit_shape s = {
+        .samples = 200, .per_shard = 25, .h = 200, .w = 200, .codec = WT_CODEC_TAR};
     ranged(&s);
 }
 
 static void test_ranged_zst(void **state) {
     (void)state;
-    struct kit_shape s = {.samples = 240, .per_shard = 30, .h = 200, .w = 200, .codec = WT_CODEC_ZSTD};
+    struct kit_shape s = {
+        .samples = 240, .per_shard = 30, .h = 200, .w = 200, .codec = WT_CODEC_ZSTD};
     ranged(&s);
 }
 
 /* ---- resume ---- */
 
-static void read_rest(const struct kit *k, wl_loader *l, const struct kit_epoch *want, int rank, int world, uint64_t step) {
+static void read_rest(const struct kit *k, wl_loader *l, const struct kit_epoch *want, int rank,
+                      int world, uint64_t step) {
     uint64_t rows = want->batch / (uint64_t)world;
     wl_batch *b;
     int rc;
@@ -335,7 +346,8 @@ static void test_resume_with_another_batch(void **state) {
             for (uint64_t lane = 0; lane < 4; lane++) {
                 for (uint64_t i = 0; i < 6; i++) {
                     uint64_t pos = lane_pos + i, step = pos / 4;
-                    uint64_t expect = step < want.steps ? want.id[step * 16 + lane * 4 + pos % 4] : 0;
+                    uint64_t expect =
+                        step < want.steps ? want.id[step * 16 + lane * 4 + pos % 4] : 0;
                     assert_int_equal(id[lane * 6 + i], expect);
                 }
             }
@@ -363,8 +375,9 @@ static void test_state_refused(void **state) {
     wl_close(l);
     static const struct {
         const char *name, *value, *word;
-    } changes[] = {{"seed", "5", "seed"}, {"tail", "pad", "tail"}, {"mode", "eval", "mode"}, {"lanes", "8", "lanes"},
-                   {"block", "3", "block"}, {"window", "1", "window"}, {"batch", "18", "lanes"}};
+    } changes[] = {{"seed", "5", "seed"},   {"tail", "pad", "tail"}, {"mode", "eval", "mode"},
+                   {"lanes", "8", "lanes"}, {"block", "3", "block"}, {"window", "1", "window"},
+                   {"batch", "18", "lanes"}};
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         wl_options other = o;
         other.lanes = 0;

@@ -1,11 +1,12 @@
 /*
- * Writing an object, second half: COMMIT (parts are there -> the head, created exclusively, makes the object
- * visible) or ABORT (parts are removed). Replacing writes the head anew, atomically, then removes the old parts.
+ * Writing an object, second half: COMMIT (parts are there -> the head, created exclusively, makes
+ * the object visible) or ABORT (parts are removed). Replacing writes the head anew, atomically,
+ * then removes the old parts.
  *
- * Failures: a commit that is refused removes the parts, then ends. Parts that someone took away meanwhile refuse it.
- * One whose outcome is unknown (canceled, connection lost) is settled behind the scenes: RADOS keeps the order of
- * one client's ops on one object, so a read of the head after it tells whether it came in; only if not are the
- * parts removed: never a head without parts.
+ * Failures: a commit that is refused removes the parts, then ends. Parts that someone took away
+ * meanwhile refuse it. One whose outcome is unknown (canceled, connection lost) is settled behind
+ * the scenes: RADOS keeps the order of one client's ops on one object, so a read of the head after
+ * it tells whether it came in; only if not are the parts removed: never a head without parts.
  */
 #include "tiers/rados/put.h"
 
@@ -156,8 +157,7 @@ static void head_written(struct rados_aio *aio) {
 static rados_write_op_t head_op(const struct rados_put *put) {
     struct wt_bytes bytes = {0};
     bool replace = (put->base.flags & WT_PUT_REPLACE) != 0;
-    unsigned flags =
-        (put->data ? RADOS_HEAD_INLINE : 0u) | (replace ? RADOS_HEAD_REPLACEABLE : 0u);
+    unsigned flags = (put->data ? RADOS_HEAD_INLINE : 0u) | (replace ? RADOS_HEAD_REPLACEABLE : 0u);
     struct rados_head head = {.flags = flags,
                               .size = put->base.size,
                               .token = put->token,
@@ -229,7 +229,8 @@ static void parts_checked(struct end_call *e) {
         undo(e, wt_err_set(err, WT_ECHANGED, "%s: someone removed parts of it before its commit",
                            e->put->base.key));
     } else if (e->check_rc == -ECANCELED && !e->call.canceled) {
-        rados_call_end(&e->call, wt_err_set(err, WT_EDOWN, "%s: the connection was given up", e->put->base.key));
+        rados_call_end(&e->call, wt_err_set(err, WT_EDOWN, "%s: the connection was given up",
+                                            e->put->base.key));
     } else {
         undo(e, name_key(e, rados_error(err, e->check_rc, "checking its parts")));
     }

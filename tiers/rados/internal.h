@@ -77,8 +77,8 @@ struct rados_call {
     void (*cancel)(struct rados_call *call);  /* beside its aios; may be NULL */
     void (*release)(struct rados_call *call); /* frees what it holds, not itself; may be NULL */
     bool canceled;
-    int rc; /* what it will end with, where that is known before it may */
-    struct call_list *waits_in;                    /* NULL: it runs */
+    int rc;                     /* what it will end with, where that is known before it may */
+    struct call_list *waits_in; /* NULL: it runs */
     void (*then)(struct rados_call *call, int rc); /* after rados_confirm_pool or a count */
     struct rados_call *next, *prev;
 };

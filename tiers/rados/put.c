@@ -1,8 +1,8 @@
 /*
- * Writing an object, first half: OPEN (is the name free, is there room?) and WRITE of parts: copied and summed
- * on a worker, then an async write. An object of up to RADOS_INLINE_MAX bytes is only kept: it will be written
- * with its head. commit.c has the second half.
- * Failures: a part that was not written, or may not have been, is removed with the others at the put's end.
+ * Writing an object, first half: OPEN (is the name free, is there room?) and WRITE of parts: copied
+ * and summed on a worker, then an async write. An object of up to RADOS_INLINE_MAX bytes is only
+ * kept: it will be written with its head. commit.c has the second half. Failures: a part that was
+ * not written, or may not have been, is removed with the others at the put's end.
  */
 #include "tiers/rados/put.h"
 

@@ -31,6 +31,15 @@ static void sweep_cancel(struct rados_call *call) {
     rados_call_end(call, WT_ECANCELED);
 }
 
+static void remove_parts(struct rados_call *call, const struct rados_head *head) {
+    struct rados_client *c = call->client;
+    bool waits = !call->canceled;
+    call->cancel = sweep_cancel;
+    rados_sweep_begin(c, call->req->key, head->token, head->n_parts, waits ? call : NULL);
+    if (!waits)
+        rados_call_end(call, WT_ECANCELED);
+}
+
 static void removed(struct rados_aio *aio) {
     struct rados_call *call = aio->call;
     struct rados_client *c = call->client;
@@ -44,11 +53,7 @@ static void removed(struct rados_aio *aio) {
         rados_call_end(call, 0);
     } else {
         c->stored -= head->size < c->stored ? head->size : c->stored;
-        call->cancel = sweep_cancel;
-        rados_sweep_begin(c, call->req->key, head->token, head->n_parts,
-                          call->canceled ? NULL : call);
-        if (call->canceled)
-            rados_call_end(call, WT_ECANCELED);
+        remove_parts(call, head);
     }
 }
 

@@ -69,7 +69,8 @@ static uint64_t number(const json_t *object, const char *name) {
     return v > 0 ? (uint64_t)v : 0;
 }
 
-static int read_df(struct usage_job *j, const char *text, size_t len) {
+/* A pool that they do not name yet has no figures. */
+static void read_df(struct usage_job *j, const char *text, size_t len) {
     json_t *df = json_loadb(text, len, 0, NULL), *pool;
     size_t i;
     json_array_foreach(json_object_get(df, "pools"), i, pool) {
@@ -80,11 +81,8 @@ static int read_df(struct usage_job *j, const char *text, size_t len) {
         j->stored = number(stats, "stored");
         j->available = number(stats, "max_avail");
         j->quota = number(stats, "quota_bytes");
-        json_decref(df);
-        return 0;
     }
     json_decref(df);
-    return wt_err_set(&j->err, WT_EDOWN, "the monitors' figures do not name pool \"%s\"", j->pool);
 }
 
 static void usage_run(struct wt_job *job) {
@@ -95,8 +93,10 @@ static void usage_run(struct wt_job *job) {
     size_t out_len = 0, status_len = 0;
     int rc =
         rados_mon_command(j->conn->cluster, cmd, 1, "", 0, &out, &out_len, &status, &status_len);
-    j->rc = rc < 0 ? rados_error(&j->err, rc, "asking the monitors (ceph df)")
-                   : read_df(j, out, out_len);
+    if (rc < 0)
+        j->rc = rados_error(&j->err, rc, "asking the monitors (ceph df)");
+    else
+        read_df(j, out, out_len);
     rados_buffer_free(out);
     rados_buffer_free(status);
     rados_conn_unref(j->conn);

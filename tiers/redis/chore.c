@@ -2,9 +2,10 @@
  * Chores: chunks that are removed behind the scenes, after a removal, a replacement, an abort.
  *
  * Happy path: a chore waits for its time (readers of a removed object get a read's deadline), then
- * UNLINKs its chunks, RDS_WINDOW at a time. UNDO first looks whether the header of a commit that nobody
- * waited for is there. Failures: a chunk that cannot be removed stays, an orphan that LIST shows; one line
- * in the log tells how many. When memory is short, chores do not wait (rds_chores_hurry).
+ * UNLINKs its chunks, RDS_WINDOW at a time. UNDO first looks whether the header of a commit that
+ * nobody waited for is there. Failures: a chunk that cannot be removed stays, an orphan that LIST
+ * shows; one line in the log tells how many. When memory is short, chores do not wait
+ * (rds_chores_hurry).
  */
 #include "tiers/redis/internal.h"
 
@@ -56,8 +57,9 @@ static void end_chore(struct rds_chore *chore) {
     void (*done)(void *) = chore->done;
     void *arg = chore->arg;
     if (chore->failed)
-        wt_log(chore->r->log, WT_LOG_WARN, "%s: %u of %u chunks could not be removed; gc finds them",
-               chore->key, chore->failed, chore->n_chunks);
+        wt_log(chore->r->log, WT_LOG_WARN,
+               "%s: %u of %u chunks could not be removed; gc finds them", chore->key, chore->failed,
+               chore->n_chunks);
     free_chore(chore);
     if (done)
         done(arg);

@@ -1,10 +1,10 @@
 /*
  * Which server of a cluster has which slot.
  *
- * Happy path: the first ready server is asked (CLUSTER SLOTS), its answer becomes the map, commands that
- * waited for it go their way. MOVED corrects one slot at once and asks for a new map; so does a server
- * that cannot be reached. Failures: an answer that does not fit is ignored, another server is asked
- * ASK_EVERY_MS later.
+ * Happy path: the first ready server is asked (CLUSTER SLOTS), its answer becomes the map, commands
+ * that waited for it go their way. MOVED corrects one slot at once and asks for a new map; so does
+ * a server that cannot be reached. Failures: an answer that does not fit is ignored, another server
+ * is asked ASK_EVERY_MS later.
  */
 #include "tiers/redis/internal.h"
 
@@ -26,7 +26,8 @@ static bool is_int(const redisReply *e, long long max) {
 }
 
 /* [first, last, [host, port, ...], replicas...]; who: the server that was asked. */
-static struct rds_node *parse_range(struct rds *r, const redisReply *e, const struct rds_node *who) {
+static struct rds_node *parse_range(struct rds *r, const redisReply *e,
+                                    const struct rds_node *who) {
     if (e->type != REDIS_REPLY_ARRAY || e->elements < 3 || !is_int(e->element[0], RDS_SLOTS - 1) ||
         !is_int(e->element[1], RDS_SLOTS - 1) || e->element[2]->type != REDIS_REPLY_ARRAY ||
         e->element[2]->elements < 2 || !is_int(e->element[2]->element[1], 65535))

@@ -1,10 +1,11 @@
 /*
- * The life of a command: made, routed to a server, sent, replied to, ended; and what happens to it when
- * a server says "not now" or "not here".
+ * The life of a command: made, routed to a server, sent, replied to, ended; and what happens to it
+ * when a server says "not now" or "not here".
  *
- * Happy path: rds_cmd_submit puts it in a lane of its server; the loop's next turn sends it (node.c); its
- * reply ends it. Failures: MOVED and ASK lead to another server (RDS_REDIRECTS times at most); LOADING and
- * the like are tried again after 10, 20, 40... ms until RDS_RETRY_MS are over; all else ends it.
+ * Happy path: rds_cmd_submit puts it in a lane of its server; the loop's next turn sends it
+ * (node.c); its reply ends it. Failures: MOVED and ASK lead to another server (RDS_REDIRECTS times
+ * at most); LOADING and the like are tried again after 10, 20, 40... ms until RDS_RETRY_MS are
+ * over; all else ends it.
  */
 #include "tiers/redis/internal.h"
 
@@ -115,7 +116,8 @@ struct rds_cmd *rds_cmd_set(struct rds *r, const char *name, const void *body, s
         free(text);
         return NULL;
     }
-    int n = snprintf(text, room, "*3\r\n$3\r\nSET\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(name), name, len);
+    int n =
+        snprintf(text, room, "*3\r\n$3\r\nSET\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(name), name, len);
     cmd->text = text;
     cmd->text_len = (size_t)n;
     cmd->body = body;
@@ -229,7 +231,7 @@ void rds_cmd_retry(struct rds_cmd *cmd, const struct wt_err *why) {
         return;
     }
     rds_cmd_rewind(cmd);
-    cmd->wait_ms = !cmd->wait_ms ? FIRST_WAIT_MS
+    cmd->wait_ms = !cmd->wait_ms                    ? FIRST_WAIT_MS
                    : cmd->wait_ms * 2 < MAX_WAIT_MS ? cmd->wait_ms * 2
                                                     : MAX_WAIT_MS;
     cmd->due_ms = now + cmd->wait_ms;

@@ -1,13 +1,13 @@
 /*
- * The ends of a put. COMMIT looks whether every chunk is there, then writes the header: SET NX, or SET GET
- * where it may replace (the chunks of the replaced attempt go when readers had time to end). ABORT removes
- * the chunks.
+ * The ends of a put. COMMIT looks whether every chunk is there, then writes the header: SET NX, or
+ * SET GET where it may replace (the chunks of the replaced attempt go when readers had time to
+ * end). ABORT removes the chunks.
  *
  * Failures of COMMIT: chunks are gone (a restart, a flush, gc): WT_ECHANGED; the name is taken
- * (WT_EEXISTS); no room: the chunks are removed first, then the request ends. A connection lost with the
- * SET on its way: the header is read, its token tells whether it arrived. A deadline or cancel with the
- * SET on its way: a chore undoes it a little later (RDS_UNDO); a replacement cannot be undone, and stays
- * when it has happened.
+ * (WT_EEXISTS); no room: the chunks are removed first, then the request ends. A connection lost
+ * with the SET on its way: the header is read, its token tells whether it arrived. A deadline or
+ * cancel with the SET on its way: a chore undoes it a little later (RDS_UNDO); a replacement cannot
+ * be undone, and stays when it has happened.
  */
 #include "tiers/redis/internal.h"
 
@@ -100,7 +100,7 @@ static void cancel_end(struct rds_op *op) {
     struct end_op *e = (struct end_op *)op;
     if (e->chore)
         e->chore->done = NULL; /* it goes on alone */
-    else if (e->sent) /* it may have happened */
+    else if (e->sent)          /* it may have happened */
         leave(op->r, e->put, replaces(e) ? RDS_UNDO_UNLESS : RDS_UNDO, SETTLE_MS);
     else
         leave(op->r, e->put, RDS_UNLINK, settle_ms(e->put));
@@ -211,8 +211,8 @@ static void on_length(struct rds_cmd *cmd) {
     int rc = rds_cmd_expect(cmd, REDIS_REPLY_INTEGER, &err);
     uint32_t want = rds_layout_chunk(&e->put->layout, cmd->at).len;
     if (rc == 0 && cmd->reply->integer != want)
-        rc = wt_err_set(&err, WT_ECHANGED, "chunk %u is gone before the commit (a restart, a flush?)",
-                        cmd->at);
+        rc = wt_err_set(&err, WT_ECHANGED,
+                        "chunk %u is gone before the commit (a restart, a flush?)", cmd->at);
     if (rc == 0)
         rc = look_for_chunks(e);
     if (rc < 0)

@@ -1,10 +1,12 @@
 /*
- * The life of a connection: resolve -> connect -> TLS -> greeting (hello.c) -> ready -> lost -> again.
+ * The life of a connection: resolve -> connect -> TLS -> greeting (hello.c) -> ready -> lost ->
+ * again.
  *
- * Happy path: connections are opened in the background as soon as a server is known, and kept. Failures:
- * each step has RDS_CONNECT_MS in all; a lost connection sends its commands to another one (once; those
- * that must not be repeated end with WT_EDOWN) and comes back, at once after a good life, else after 20,
- * 40 ... 1000 ms. A dropped command whose reply does not come within RDS_ABANDON_MS ends the connection.
+ * Happy path: connections are opened in the background as soon as a server is known, and kept.
+ * Failures: each step has RDS_CONNECT_MS in all; a lost connection sends its commands to another
+ * one (once; those that must not be repeated end with WT_EDOWN) and comes back, at once after a
+ * good life, else after 20, 40 ... 1000 ms. A dropped command whose reply does not come within
+ * RDS_ABANDON_MS ends the connection.
  */
 #include "tiers/redis/internal.h"
 
@@ -261,7 +263,8 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list
 static void resolve(struct rds_conn *conn) {
     struct rds *r = conn->node->r;
     char port[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     struct addrinfo *list;
     snprintf(port, sizeof port, "%u", conn->node->addr.port);
     if (getaddrinfo(conn->node->addr.host, port, &hints, &list) == 0) {

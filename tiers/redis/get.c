@@ -1,12 +1,13 @@
 /*
- * Reads. STAT asks for the header. GET takes the header (from the cache, where it was seen lately), then
- * its chunks, up to RDS_WINDOW at a time, straight into the caller's buffer; a part of a chunk by GETRANGE.
+ * Reads. STAT asks for the header. GET takes the header (from the cache, where it was seen lately),
+ * then its chunks, up to RDS_WINDOW at a time, straight into the caller's buffer; a part of a chunk
+ * by GETRANGE.
  *
- * Happy path: header known -> chunks -> done. Failures: a chunk that is missing, of another length or
- * whose sum differs sends us back to the header, asked anew: it is gone (MISSING, or CHANGED when the read
- * had begun with a fresh one), another attempt has replaced the object (start over, once; then CHANGED), or
- * it is the same one, and the object is damaged (CORRUPT). Chunks of two attempts never mix: the
- * attempt's token is in their names.
+ * Happy path: header known -> chunks -> done. Failures: a chunk that is missing, of another length
+ * or whose sum differs sends us back to the header, asked anew: it is gone (MISSING, or CHANGED
+ * when the read had begun with a fresh one), another attempt has replaced the object (start over,
+ * once; then CHANGED), or it is the same one, and the object is damaged (CORRUPT). Chunks of two
+ * attempts never mix: the attempt's token is in their names.
  */
 #include "tiers/redis/internal.h"
 
@@ -20,12 +21,12 @@ enum { RESTARTS_MAX = 2 };
 struct get_op {
     struct rds_op op;
     struct rds_head *head;
-    bool fresh;           /* the header was read for this request */
-    bool doubt;           /* a chunk was not as the header says */
-    struct wt_err fault;  /* what was wrong with it */
+    bool fresh;          /* the header was read for this request */
+    bool doubt;          /* a chunk was not as the header says */
+    struct wt_err fault; /* what was wrong with it */
     uint32_t restarts;
-    uint32_t next, end;   /* chunks to ask for */
-    uint64_t off, stop;   /* the range, inside the object */
+    uint32_t next, end; /* chunks to ask for */
+    uint64_t off, stop; /* the range, inside the object */
 };
 
 static int start_chunks(struct get_op *g, struct wt_err *err);
@@ -128,8 +129,8 @@ static int check_chunk(const struct get_op *g, const struct rds_cmd *cmd, struct
         return wt_err_set(err, WT_ECORRUPT, "chunk %u of %u gives %zu bytes instead of %zu", n,
                           total, cmd->body_seen, p.len);
     if (p.whole && g->op.r->url.verify && wt_crc32c(0, p.to, p.len) != g->head->crc[n])
-        return wt_err_set(err, WT_ECORRUPT, "chunk %u of %u has another sum than it was written with",
-                          n, total);
+        return wt_err_set(err, WT_ECORRUPT,
+                          "chunk %u of %u has another sum than it was written with", n, total);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Layout, names and headers of objects in Redis; see head.h. What comes from a server is checked before
- * it is believed: sums first, then that the figures fit each other, then the allocation.
+ * Layout, names and headers of objects in Redis; see head.h. What comes from a server is checked
+ * before it is believed: sums first, then that the figures fit each other, then the allocation.
  */
 #include "tiers/redis/head.h"
 
@@ -211,8 +211,8 @@ int rds_name_parse_chunk(const char *name, size_t len, uint64_t *token, uint32_t
 }
 
 int rds_orphan_key(char out[WT_KEY_SIZE], uint64_t token, uint32_t chunk, const char *key) {
-    int n = snprintf(out, WT_KEY_SIZE, TMP_FOLDER "%016llx.%u/%s", (unsigned long long)token,
-                     chunk, key);
+    int n = snprintf(out, WT_KEY_SIZE, TMP_FOLDER "%016llx.%u/%s", (unsigned long long)token, chunk,
+                     key);
     return n < WT_KEY_SIZE ? 0 : WT_ERANGE;
 }
 

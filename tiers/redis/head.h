@@ -5,13 +5,14 @@
  *   wt:TOKEN:N:KEY        chunk N of the attempt TOKEN (16 hex digits) to write KEY
  *   wt:!mark:{TAG}        the sentinel of a server: a random text, gone after a FLUSHALL
  *
- * A part of WT_PART bytes is cut in chunks of RDS_CHUNK (1 MiB - 4 KiB: just below an allocator class;
- * 1 MiB exactly would waste a quarter) and a last, shorter one, so chunks never cross parts. In a
- * cluster the whole name of a chunk is hashed, so they spread over the servers. Objects of up to
- * RDS_INLINE bytes lie inside their header: the manifest is replaced by one SET.
+ * A part of WT_PART bytes is cut in chunks of RDS_CHUNK (1 MiB - 4 KiB: just below an allocator
+ * class; 1 MiB exactly would waste a quarter) and a last, shorter one, so chunks never cross parts.
+ * In a cluster the whole name of a chunk is hashed, so they spread over the servers. Objects of up
+ * to RDS_INLINE bytes lie inside their header: the manifest is replaced by one SET.
  *
- * A header, little-endian: magic, version, flags, size, token, time, part, chunk, chunks, crc32c of these
- * 44 bytes; then a crc32c for each chunk, or the inline data; then the crc32c of all before it.
+ * A header, little-endian: magic, version, flags, size, token, time, part, chunk, chunks, crc32c of
+ * these 44 bytes; then a crc32c for each chunk, or the inline data; then the crc32c of all before
+ * it.
  */
 #ifndef WT_TIERS_REDIS_HEAD_H
 #define WT_TIERS_REDIS_HEAD_H

@@ -1,10 +1,11 @@
 /*
- * The greeting of a new connection: AUTH, SELECT, who are you (INFO), are you still what you were (the
- * sentinel). All are sent at once; when the last reply is there, the connection is ready.
+ * The greeting of a new connection: AUTH, SELECT, who are you (INFO), are you still what you were
+ * (the sentinel). All are sent at once; when the last reply is there, the connection is ready.
  *
- * Failures: a refused AUTH or SELECT ends the connection. Its text is never repeated: it may contain the
- * password. INFO and the sentinel are for people who have the right: without it nothing is lost but the
- * early notice of a restart, a stale header is found out by its missing chunks anyhow.
+ * Failures: a refused AUTH or SELECT ends the connection. Its text is never repeated: it may
+ * contain the password. INFO and the sentinel are for people who have the right: without it nothing
+ * is lost but the early notice of a restart, a stale header is found out by its missing chunks
+ * anyhow.
  */
 #include "tiers/redis/internal.h"
 
@@ -29,7 +30,8 @@ static void refuse_auth(struct rds_conn *conn, const redisReply *reply) {
 static void on_info(struct rds_conn *conn, const redisReply *reply) {
     char run_id[48];
     struct wt_err seen;
-    if (reply->type == REDIS_REPLY_STRING && rds_info_text(reply->str, "run_id", run_id, sizeof run_id))
+    if (reply->type == REDIS_REPLY_STRING &&
+        rds_info_text(reply->str, "run_id", run_id, sizeof run_id))
         rds_node_saw_run_id(conn->node, run_id);
     if (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "NOPERM", 6) == 0)
         return;
@@ -95,15 +97,15 @@ static int greet_mark(struct rds_conn *conn, struct wt_err *err) {
         snprintf(value, sizeof value, "%016llx", (unsigned long long)rds_token_new(r));
         rc = greet(conn, GREET_MARK_SET, 4, (const char *const[]){"SET", name, value, "NX"}, err);
     }
-    return rc < 0 ? rc
-                  : greet(conn, GREET_MARK_GET, 2, (const char *const[]){"GET", name}, err);
+    return rc < 0 ? rc : greet(conn, GREET_MARK_GET, 2, (const char *const[]){"GET", name}, err);
 }
 
 int rds_conn_greet(struct rds_conn *conn, struct wt_err *err) {
     const struct rds_url *url = &conn->node->r->url;
     int rc = 0;
     if (url->user[0])
-        rc = greet(conn, GREET_AUTH, 3, (const char *const[]){"AUTH", url->user, url->password}, err);
+        rc = greet(conn, GREET_AUTH, 3, (const char *const[]){"AUTH", url->user, url->password},
+                   err);
     else if (url->password[0])
         rc = greet(conn, GREET_AUTH, 2, (const char *const[]){"AUTH", url->password}, err);
     if (rc == 0 && url->db) {

@@ -3,12 +3,12 @@
  *
  *   op (get.c, put.c ...) --commands--> cmd.c --routes--> node.c --lanes--> conn.c/io.c --> server
  *
- * A command (struct rds_cmd) is one Redis command and its reply. It waits in a lane of its server until
- * a connection takes it, is sent, and ends by its callback, always from the loop, never from inside
- * rds_cmd_submit or rds_cmd_drop. What may pass (a lost connection, LOADING, a moved slot) is tried
- * again within RDS_RETRY_MS: readers have other copies and shall not wait for this one.
- * A dropped command's callback is never called and its buffers are never touched again: what is still to
- * come for it is read and thrown away, or the connection is closed after RDS_ABANDON_MS.
+ * A command (struct rds_cmd) is one Redis command and its reply. It waits in a lane of its server
+ * until a connection takes it, is sent, and ends by its callback, always from the loop, never from
+ * inside rds_cmd_submit or rds_cmd_drop. What may pass (a lost connection, LOADING, a moved slot)
+ * is tried again within RDS_RETRY_MS: readers have other copies and shall not wait for this one. A
+ * dropped command's callback is never called and its buffers are never touched again: what is still
+ * to come for it is read and thrown away, or the connection is closed after RDS_ABANDON_MS.
  */
 #ifndef WT_TIERS_REDIS_INTERNAL_H
 #define WT_TIERS_REDIS_INTERNAL_H
@@ -152,8 +152,8 @@ struct rds_node {
     struct rds_queue lane[RDS_LANES];
     struct rds_conn *conn[RDS_CONNS_MAX];
     uint32_t n_conns;
-    bool down;    /* the last attempt failed, and no connection is ready */
-    bool seed;    /* named in the URL */
+    bool down;      /* the last attempt failed, and no connection is ready */
+    bool seed;      /* named in the URL */
     uint32_t slots; /* that it owns */
     struct wt_err why;
     char run_id[48], mark[48];
@@ -237,7 +237,8 @@ void rds_conn_poll(struct rds_conn *conn);
 void rds_conn_on_connected(struct rds_conn *conn);
 /* Sends a command on this connection; it must be in no queue. */
 void rds_conn_take(struct rds_conn *conn, struct rds_cmd *cmd);
-/* A command of this connection is dropped: true where it was sent, and stays until its reply is there. */
+/* A command of this connection is dropped: true where it was sent, and stays until its reply is
+ * there. */
 bool rds_conn_keeps(struct rds_conn *conn, struct rds_cmd *cmd);
 /* 0, or an error with which the connection is lost. */
 int rds_conn_write(struct rds_conn *conn, struct wt_err *err);
@@ -288,7 +289,8 @@ void rds_op_put_write(struct wt_tier *tier, struct wt_req *req);
 void rds_op_put_commit(struct wt_tier *tier, struct wt_req *req); /* commit.c */
 void rds_op_put_abort(struct wt_tier *tier, struct wt_req *req);
 void rds_put_drop(struct wt_tier *tier, struct wt_put *put);
-/* An object whose header is gone (`header`: what it was): its chunks are removed when readers had time to end. */
+/* An object whose header is gone (`header`: what it was): its chunks are removed when readers had
+ * time to end. */
 void rds_retire(struct rds *r, const char *key, const redisReply *header, uint64_t but_token);
 void rds_op_remove(struct wt_tier *tier, struct wt_req *req); /* remove.c */
 void rds_op_list(struct wt_tier *tier, struct wt_req *req);   /* list.c */
@@ -306,7 +308,8 @@ struct rds_scan_opts {
     void (*ended)(void *arg, int rc, const struct wt_err *err);
     void *arg;
 };
-struct rds_scan *rds_scan_start(struct rds *r, const struct rds_scan_opts *opts); /* NULL: out of memory */
+struct rds_scan *rds_scan_start(struct rds *r,
+                                const struct rds_scan_opts *opts); /* NULL: out of memory */
 /* Also from inside `each`; `ended` is not called. */
 void rds_scan_stop(struct rds_scan *scan);
 
@@ -337,7 +340,8 @@ struct rds_survey { /* what the servers have room for; filled by asking each */
     uint64_t room; /* UINT64_MAX: no limit */
     bool blind;    /* a server did not tell */
 };
-/* Asks on, at the start and in each reply's callback: 1: replies are to come; 0: all are in; or an error. */
+/* Asks on, at the start and in each reply's callback: 1: replies are to come; 0: all are in; or an
+ * error. */
 int rds_survey_ask(struct rds_op *op, struct rds_survey *s, void (*done)(struct rds_cmd *cmd));
 int rds_survey_add(struct rds *r, struct rds_survey *s, struct rds_cmd *cmd, struct wt_err *err);
 
@@ -379,7 +383,8 @@ struct rds_chore {
     void (*done)(void *arg);
     void *arg;
 };
-/* Begins after wait_ms. NULL: out of memory, the chunks stay, as orphans. done may be set in the result. */
+/* Begins after wait_ms. NULL: out of memory, the chunks stay, as orphans. done may be set in the
+ * result. */
 struct rds_chore *rds_chore_add(struct rds *r, enum rds_chore_kind kind, const char *key,
                                 uint64_t token, const struct rds_layout *layout, uint64_t wait_ms);
 /* All are due now, but undoings, which must wait; false: there is none. */
@@ -401,11 +406,11 @@ struct rds {
     struct rds_queue waiting; /* for the slots */
     struct rds_queue delayed; /* for their time */
     struct rds_chore *chores;
-    uint64_t chore_bytes;     /* that they will free */
-    uint64_t reserved;        /* by open puts, not stored yet */
-    uint64_t open_bytes;      /* of open puts, stored or not */
+    uint64_t chore_bytes; /* that they will free */
+    uint64_t reserved;    /* by open puts, not stored yet */
+    uint64_t open_bytes;  /* of open puts, stored or not */
     struct rds_count count;
-    uint64_t tokens;          /* given out */
+    uint64_t tokens; /* given out */
     struct rds_cache cache;
     uv_idle_t idle;
     uv_timer_t timer;
@@ -417,8 +422,8 @@ struct rds {
 };
 
 uint64_t rds_now(const struct rds *r);
-void rds_kick(struct rds *r);                   /* flush at the loop's next turn */
-void rds_wake_at(struct rds *r, uint64_t ms);   /* run what is due */
+void rds_kick(struct rds *r);                 /* flush at the loop's next turn */
+void rds_wake_at(struct rds *r, uint64_t ms); /* run what is due */
 void rds_handle_closed(struct rds *r);
 uint64_t rds_token_new(struct rds *r);
 

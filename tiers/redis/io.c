@@ -1,10 +1,11 @@
 /*
  * Bytes of a connection: commands out, replies in.
  *
- * Happy path: commands that wait are gathered into one sendmsg; bodies of SET go out from the caller's
- * memory, bodies of GET are read straight into it, together with the line that follows. Replies that are
- * not bodies go to hiredis. Failures: the end of the stream, an errno, or a reply that is not one: the
- * connection is lost. A dropped command has no sink: its body is read and thrown away.
+ * Happy path: commands that wait are gathered into one sendmsg; bodies of SET go out from the
+ * caller's memory, bodies of GET are read straight into it, together with the line that follows.
+ * Replies that are not bodies go to hiredis. Failures: the end of the stream, an errno, or a reply
+ * that is not one: the connection is lost. A dropped command has no sink: its body is read and
+ * thrown away.
  */
 #include "tiers/redis/internal.h"
 

@@ -1,9 +1,10 @@
 /*
  * LIST, and the count of what the tier holds.
  *
- * Happy path of the count: objects are counted once, by a scan at the first question; from then on our own
- * puts and removals keep it (one daemon writes a tier). Failures: a restart or FLUSHALL that is noticed
- * makes it unknown, and the next question counts again; a scan that fails fails those who wait for it.
+ * Happy path of the count: objects are counted once, by a scan at the first question; from then on
+ * our own puts and removals keep it (one daemon writes a tier). Failures: a restart or FLUSHALL
+ * that is noticed makes it unknown, and the next question counts again; a scan that fails fails
+ * those who wait for it.
  */
 #include "tiers/redis/internal.h"
 

@@ -1,8 +1,9 @@
 /*
  * A server: its connections, the lanes of commands that wait for one, and what tells a restart or a
- * FLUSHALL. Happy path: commands enter a lane; rds_node_flush gives them to the ready connection with the
- * least to do, small ones first. Failures: when no connection is ready and an attempt has failed, the
- * lanes fail at once (in a cluster: are tried again, the slots may have moved), until one is ready again.
+ * FLUSHALL. Happy path: commands enter a lane; rds_node_flush gives them to the ready connection
+ * with the least to do, small ones first. Failures: when no connection is ready and an attempt has
+ * failed, the lanes fail at once (in a cluster: are tried again, the slots may have moved), until
+ * one is ready again.
  */
 #include "tiers/redis/internal.h"
 

@@ -1,10 +1,11 @@
 /*
- * Writing an object: PUT_OPEN asks whether there is room and whether the name is free, PUT_WRITE SETs the
- * chunks of a part under names that hold the attempt's token. What COMMIT and ABORT do: commit.c.
+ * Writing an object: PUT_OPEN asks whether there is room and whether the name is free, PUT_WRITE
+ * SETs the chunks of a part under names that hold the attempt's token. What COMMIT and ABORT do:
+ * commit.c.
  *
- * Failures: no room (by the server's maxmemory or the tier's capacity) is WT_EFULL with the figures;
- * chunks of removed objects that still wait for their readers are given up before that. -OOM in the
- * middle is WT_EFULL; the caller aborts.
+ * Failures: no room (by the server's maxmemory or the tier's capacity) is WT_EFULL with the
+ * figures; chunks of removed objects that still wait for their readers are given up before that.
+ * -OOM in the middle is WT_EFULL; the caller aborts.
  */
 #include "tiers/redis/internal.h"
 
@@ -96,10 +97,9 @@ static int check_room(const struct rds *r, uint64_t room, uint64_t size, struct 
     if (room == UINT64_MAX || cost_of(size) <= left)
         return 0;
     char a[WT_SIZE_TEXT], b[WT_SIZE_TEXT], c[WT_SIZE_TEXT];
-    return wt_err_set(err, WT_EFULL,
-                      "%s do not fit: maxmemory leaves room for %s, %s of it taken by open puts",
-                      wt_size_format(size, a), wt_size_format(room, b),
-                      wt_size_format(r->reserved, c));
+    return wt_err_set(
+        err, WT_EFULL, "%s do not fit: maxmemory leaves room for %s, %s of it taken by open puts",
+        wt_size_format(size, a), wt_size_format(room, b), wt_size_format(r->reserved, c));
 }
 
 static void end_open(struct open_op *o, int rc, struct wt_err *err) {

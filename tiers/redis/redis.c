@@ -1,11 +1,11 @@
 /*
  * The Redis tier: open, close, the tables; see redis.h.
  *
- * Happy path: open reads the URL and begins to connect; nothing blocks. Commands are sent at the loop's
- * next turn (idle handle), what must wait has its time (timer). Close lets chores end for a second, then
- * closes every handle; the last one frees the tier's state.
- * Failures: bad URLs, certificates that cannot be read, passwords that are not there fail the open. A
- * server that is away is a tier that is down (node.c).
+ * Happy path: open reads the URL and begins to connect; nothing blocks. Commands are sent at the
+ * loop's next turn (idle handle), what must wait has its time (timer). Close lets chores end for a
+ * second, then closes every handle; the last one frees the tier's state. Failures: bad URLs,
+ * certificates that cannot be read, passwords that are not there fail the open. A server that is
+ * away is a tier that is down (node.c).
  */
 #include "tiers/redis/redis.h"
 #include "tiers/redis/internal.h"

@@ -1,7 +1,8 @@
 /*
- * REMOVE: GETDEL takes the header, in one step, so nobody finds the object any more; its chunks go when
- * readers under way had time to end. A key of the form that LIST gives to orphans removes that chunk.
- * Failures: nothing there is WT_EMISSING. A connection lost on the way is WT_EDOWN: it may have happened.
+ * REMOVE: GETDEL takes the header, in one step, so nobody finds the object any more; its chunks go
+ * when readers under way had time to end. A key of the form that LIST gives to orphans removes that
+ * chunk. Failures: nothing there is WT_EMISSING. A connection lost on the way is WT_EDOWN: it may
+ * have happened.
  */
 #include "tiers/redis/internal.h"
 

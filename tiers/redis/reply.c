@@ -1,7 +1,7 @@
 /*
- * Replies: what an error means, where a redirect leads, figures of INFO, and a hiredis reader with bounds.
- * Messages say what to do. A server's own text is repeated, cut and cleaned, but never that of AUTH
- * (hello.c), which may repeat the password.
+ * Replies: what an error means, where a redirect leads, figures of INFO, and a hiredis reader with
+ * bounds. Messages say what to do. A server's own text is repeated, cut and cleaned, but never that
+ * of AUTH (hello.c), which may repeat the password.
  */
 #include "tiers/redis/internal.h"
 
@@ -21,7 +21,8 @@ struct verdict_row {
 static const struct verdict_row rows[] = {
     {"MOVED ", RDS_MOVED, WT_EDOWN, "the slot has moved too often"},
     {"ASK ", RDS_ASK, WT_EDOWN, "the slot is being moved"},
-    {"LOADING", RDS_PASSES, WT_EDOWN, "Redis is loading its data set; wait, or switch persistence off"},
+    {"LOADING", RDS_PASSES, WT_EDOWN,
+     "Redis is loading its data set; wait, or switch persistence off"},
     {"CLUSTERDOWN", RDS_PASSES, WT_EDOWN,
      "the cluster lacks a server; bring it back, or set cluster-require-full-coverage no"},
     {"MASTERDOWN", RDS_PASSES, WT_EDOWN, "this replica has lost its primary"},

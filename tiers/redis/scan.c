@@ -1,12 +1,12 @@
 /*
  * A slow SCAN over every server: what LIST gives, and what is counted once for USAGE.
  *
- * Happy path: a batch of names; for each header its fixed part is read (size, time) and the entry handed
- * on; the next batch, the next server. With orphans, chunks are looked at too: those whose attempt no
- * header names are orphans, or belong to a put under way (unpublished, with the attempt's time: gc leaves
- * the young ones alone). SCAN may tell a name twice: names given are remembered.
- * Failures: an object that goes away meanwhile is left out; a damaged header is an entry of size 0, so that
- * somebody finds it. `each` may stop the scan that it runs for.
+ * Happy path: a batch of names; for each header its fixed part is read (size, time) and the entry
+ * handed on; the next batch, the next server. With orphans, chunks are looked at too: those whose
+ * attempt no header names are orphans, or belong to a put under way (unpublished, with the
+ * attempt's time: gc leaves the young ones alone). SCAN may tell a name twice: names given are
+ * remembered. Failures: an object that goes away meanwhile is left out; a damaged header is an
+ * entry of size 0, so that somebody finds it. `each` may stop the scan that it runs for.
  */
 #include "tiers/redis/internal.h"
 
@@ -162,7 +162,8 @@ static void on_owner(struct rds_cmd *cmd) {
     uint32_t chunk;
     int rc = rds_cmd_expect(cmd, REDIS_REPLY_STRING, &err);
     rds_name_parse_chunk(name->str, (size_t)name->len, &token, &chunk, key);
-    bool known = rc == 0 && rds_head_peek(cmd->reply->str, (size_t)cmd->reply->len, &head, NULL) == 0;
+    bool known =
+        rc == 0 && rds_head_peek(cmd->reply->str, (size_t)cmd->reply->len, &head, NULL) == 0;
     if (known && set_add(&l->published, head.token) < 0)
         rc = WT_ENOMEM;
     if (rc == 0 && (!known || head.token != token)) {
@@ -245,9 +246,9 @@ static void on_batch(struct rds_cmd *cmd) {
     const redisReply *r = cmd->reply;
     struct wt_err err = {0};
     int rc = rds_cmd_expect(cmd, REDIS_REPLY_ARRAY, &err);
-    if (rc == 0 && (r->elements != 2 || r->element[0]->type != REDIS_REPLY_STRING ||
-                    r->element[0]->len >= (int)sizeof l->cursor ||
-                    r->element[1]->type != REDIS_REPLY_ARRAY))
+    if (rc == 0 &&
+        (r->elements != 2 || r->element[0]->type != REDIS_REPLY_STRING ||
+         r->element[0]->len >= (int)sizeof l->cursor || r->element[1]->type != REDIS_REPLY_ARRAY))
         rc = wt_err_set(&err, WT_EIO, "SCAN answers with something unexpected");
     if (rc == 0) {
         l->batch = cmd->reply;
@@ -287,7 +288,8 @@ static bool next_server(struct rds_scan *l) {
     return l->node_at < r->n_nodes;
 }
 
-/* Names of the batch, while there are places; then the next batch. 0 with nothing under way: all done. */
+/* Names of the batch, while there are places; then the next batch. 0 with nothing under way: all
+ * done. */
 static int step(struct rds_scan *l, struct wt_err *err) {
     while (l->batch && l->next < l->batch->element[1]->elements && l->op.busy < RDS_WINDOW) {
         int rc = take_name(l);

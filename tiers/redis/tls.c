@@ -1,7 +1,8 @@
 /*
- * TLS by OpenSSL on a socket that does not block. Happy path: handshake, then reads straight into the
- * caller's memory. Failures: a certificate that does not verify names the reason and what to set. Our own
- * BIO sends with MSG_NOSIGNAL: a library must not raise SIGPIPE, nor touch its handler.
+ * TLS by OpenSSL on a socket that does not block. Happy path: handshake, then reads straight into
+ * the caller's memory. Failures: a certificate that does not verify names the reason and what to
+ * set. Our own BIO sends with MSG_NOSIGNAL: a library must not raise SIGPIPE, nor touch its
+ * handler.
  */
 #include "tiers/redis/internal.h"
 
@@ -186,7 +187,8 @@ static int handshake_error(struct rds_tls *tls, int sys, struct wt_err *err) {
         return openssl_error(err, WT_EDENIED, "TLS handshake failed", "");
     if (sys)
         return wt_err_sys(err, sys, "TLS handshake failed");
-    return wt_err_set(err, WT_EDOWN, "the server ended the TLS handshake (does its port speak TLS?)");
+    return wt_err_set(err, WT_EDOWN,
+                      "the server ended the TLS handshake (does its port speak TLS?)");
 }
 
 int rds_tls_handshake(struct rds_tls *tls, struct wt_err *err) {

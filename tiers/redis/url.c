@@ -1,7 +1,7 @@
 /*
- * Parses redis URLs; see url.h. Happy path: scheme, authority (or path), database, parameters, then the
- * password's source. Failures: WT_EINVAL with the part that is wrong. What stands before an '@' is never
- * printed: it may hold the password.
+ * Parses redis URLs; see url.h. Happy path: scheme, authority (or path), database, parameters, then
+ * the password's source. Failures: WT_EINVAL with the part that is wrong. What stands before an '@'
+ * is never printed: it may hold the password.
  */
 #include "tiers/redis/url.h"
 
@@ -71,7 +71,8 @@ static int parse_number(const char *from, const char *end, uint32_t min, uint32_
 }
 
 /* "host", "host:port", "[v6]:port" */
-static int parse_addr(const char *from, const char *end, struct rds_addr *addr, struct wt_err *err) {
+static int parse_addr(const char *from, const char *end, struct rds_addr *addr,
+                      struct wt_err *err) {
     const char *host_end = end, *port = NULL;
     if (from < end && *from == '[') {
         const char *close = memchr(from, ']', (size_t)(end - from));
@@ -284,8 +285,8 @@ static void make_shown(const struct scheme_row *s, struct rds_url *u) {
     for (size_t i = 0; i < u->n_seeds && used < sizeof u->shown; i++) {
         const struct rds_addr *a = &u->seed[i];
         bool v6 = a->port && strchr(a->host, ':');
-        used += (size_t)snprintf(u->shown + used, sizeof u->shown - used, "%s%s%s%s",
-                                 i ? "," : "", v6 ? "[" : "", a->host, v6 ? "]" : "");
+        used += (size_t)snprintf(u->shown + used, sizeof u->shown - used, "%s%s%s%s", i ? "," : "",
+                                 v6 ? "[" : "", a->host, v6 ? "]" : "");
         if (a->port && used < sizeof u->shown)
             used += (size_t)snprintf(u->shown + used, sizeof u->shown - used, ":%u", a->port);
     }
@@ -299,15 +300,15 @@ int rds_url_parse(const char *url, struct rds_url *out, struct wt_err *err) {
         if (strncmp(url, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)
             s = &schemes[i];
     if (!s)
-        return wt_err_set(err, WT_EINVAL, "not a redis url; write redis://HOST:PORT, "
-                                          "rediss://HOST:PORT, redis+unix:///PATH or "
-                                          "redis+cluster://HOST:PORT,HOST:PORT");
+        return wt_err_set(err, WT_EINVAL,
+                          "not a redis url; write redis://HOST:PORT, "
+                          "rediss://HOST:PORT, redis+unix:///PATH or "
+                          "redis+cluster://HOST:PORT,HOST:PORT");
     struct rds_url u = {
         .tls = s->tls,
         .cluster = s->cluster,
         .connections = 2,
         .depth = 2,
-        .verify = true,
         .tls_verify = true,
     };
     const char *from = url + strlen(s->prefix);

@@ -1,5 +1,6 @@
 /*
- * The URL of a Redis tier, taken apart. Pure but for password_file and password_env, which are read here.
+ * The URL of a Redis tier, taken apart. Pure but for password_file and password_env, which are read
+ * here.
  */
 #ifndef WT_TIERS_REDIS_URL_H
 #define WT_TIERS_REDIS_URL_H

@@ -1,11 +1,12 @@
 /*
  * USAGE and PROBE: questions to every server.
  *
- * Happy path: a first command by key makes sure that the slots of a cluster are known; then each server
- * with slots is asked. USAGE: the bytes of all objects (list.c), and what more there is room for. Room is what the server with the least of it, for its share of the slots, lets in:
- * maxmemory less 5%, less what its clients have in flight (replies count as used memory).
- * Failures: a server that does not answer is an error; one that refuses INFO (no right) leaves us blind, and
- * its own -OOM is then the only limit.
+ * Happy path: a first command by key makes sure that the slots of a cluster are known; then each
+ * server with slots is asked. USAGE: the bytes of all objects (list.c), and what more there is room
+ * for. Room is what the server with the least of it, for its share of the slots, lets in: maxmemory
+ * less 5%, less what its clients have in flight (replies count as used memory). Failures: a server
+ * that does not answer is an error; one that refuses INFO (no right) leaves us blind, and its own
+ * -OOM is then the only limit.
  */
 #include "tiers/redis/internal.h"
 
@@ -19,7 +20,8 @@ static bool has_data(const struct rds *r, const struct rds_node *node) {
     return r->url.cluster ? node->slots > 0 : true;
 }
 
-static int ask_all(struct rds_op *op, uint32_t *next, struct rds_cmd *(*make)(struct rds_node *node),
+static int ask_all(struct rds_op *op, uint32_t *next,
+                   struct rds_cmd *(*make)(struct rds_node *node),
                    void (*done)(struct rds_cmd *cmd)) {
     struct rds *r = op->r;
     for (; *next < r->n_nodes && op->busy < RDS_WINDOW; ++*next) {

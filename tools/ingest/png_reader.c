@@ -21,8 +21,8 @@ struct png_state {
     spng_ctx *ctx;
     struct spng_ihdr ihdr;
     struct wt_shape shape;
-    enum spng_format format;
-    int flags; /* of the decoder */
+    int format; /* enum spng_format */
+    int flags;  /* of the decoder */
     uint64_t max_image;
     char path[];
 };

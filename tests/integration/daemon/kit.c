@@ -113,8 +113,9 @@ static void write_shard(struct wt_shard_writer *w, uint64_t shard, uint32_t samp
         char key[64];
         snprintf(key, sizeof key, "lot/w%llu/s%u", (unsigned long long)shard, i);
         noise(image, SIDE * SIDE, shard * 1000003 + i * 7919 + salt + 1);
-        struct wt_tensor t = {
-            .name = "", .shape = {.dtype = WT_DTYPE_U8, .ndim = 2, .dim = {SIDE, SIDE}}, .data = image};
+        struct wt_tensor t = {.name = "",
+                              .shape = {.dtype = WT_DTYPE_U8, .ndim = 2, .dim = {SIDE, SIDE}},
+                              .data = image};
         struct wt_sample_in s = {.key = key,
                                  .id = shard * samples + i,
                                  .label = WT_UNLABELLED,
@@ -296,15 +297,26 @@ bool kit_log_has(const char *path, const char *text) {
 
 /* ---- HTTP ---- */
 
-int kit_connect(struct kit *k) {
+static int connect_with(struct kit *k, int flags) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     memcpy(at.sun_path, k->sock, strlen(k->sock) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+    struct timeval wait = {.tv_sec = 15};
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait); /* bounds connect as well */
     if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) < 0) {
         close(fd);
         fd = -1;
     }
     return fd;
+}
+
+int kit_connect(struct kit *k) {
+    return connect_with(k, 0);
+}
+
+int kit_connect_now(struct kit *k) {
+    return connect_with(k, SOCK_NONBLOCK);
 }
 
 static void send_all(int fd, const char *data, size_t len) {
@@ -361,13 +373,18 @@ json_t *kit_call(struct kit *k, const char *method, const char *path, const char
     return json;
 }
 
-int64_t kit_int(json_t *o, const char *path) {
+static json_t *find(json_t *o, const char *path) {
     char copy[128];
     snprintf(copy, sizeof copy, "%s", path);
     for (char *save, *part = strtok_r(copy, ".", &save); part && o;
          part = strtok_r(NULL, ".", &save))
         o = json_is_array(o) ? json_array_get(o, strtoul(part, NULL, 10))
                              : json_object_get(o, part);
+    return o;
+}
+
+int64_t kit_int(json_t *o, const char *path) {
+    o = find(o, path);
     if (!json_is_integer(o))
         fail_msg("no integer at %s", path);
     return json_integer_value(o);
@@ -378,7 +395,8 @@ void kit_until(struct kit *k, const char *path, const char *where, int64_t least
     int64_t last = -1;
     while (kit_now() < end) {
         json_t *o = kit_call(k, "GET", path, NULL, NULL);
-        last = kit_int(o, where);
+        json_t *at = find(o, where);
+        last = json_is_integer(at) ? json_integer_value(at) : -1;
         json_decref(o);
         if (last >= least)
             return;

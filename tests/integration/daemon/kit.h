@@ -44,6 +44,7 @@ json_t *kit_call(struct kit *k, const char *method, const char *path, const char
  */
 size_t kit_raw(struct kit *k, const void *data, size_t len, char *buf, size_t size, unsigned ms);
 int kit_connect(struct kit *k);
+int kit_connect_now(struct kit *k); /* -1 instead of waiting for room in the queue */
 /* An integer inside of `o`: "moves.done", "tiers.2.shards". */
 int64_t kit_int(json_t *o, const char *path);
 /* Asks GET `path` until the integer at `where` is at least `least`. */

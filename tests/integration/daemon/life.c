@@ -156,7 +156,7 @@ static void state_survives(void **state) {
 
 static void reload(void **state) {
     struct kit *k = *state;
-    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 10);
     kit_start(k);
     char id[64];
     snprintf(id, sizeof id, "%s", kit_register(k, "wafers"));

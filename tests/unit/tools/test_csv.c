@@ -23,8 +23,7 @@ static void rows_of_every_spelling(void **state) {
     (void)state;
     static const char *const texts[] = {
         "file,label\na.npy,x\nb c.npy,\"y, \"\"z\"\"\"\n",
-        "\xef\xbb\xbf"
-        "file,label\r\na.npy,x\r\nb c.npy,\"y, \"\"z\"\"\"\r\n",
+        "\xef\xbb\xbf\146ile,label\r\na.npy,x\r\nb c.npy,\"y, \"\"z\"\"\"\r\n",
         "\n\nfile;label\n\na.npy;x\n\nb c.npy;\"y, \"\"z\"\"\"",
         "file\tlabel\na.npy\tx\n\"b c.npy\"\t\"y, \"\"z\"\"\"\n\n\n",
         "\"file\",\"label\"\n\"a.npy\",\"x\"\n\"b c.npy\",\"y, \"\"z\"\"\"",
@@ -73,9 +72,7 @@ static void broken_tables_are_refused(void **state) {
     } bad[] = {
         {"", 0, "is empty"},
         {"\n\r\n", 3, "is empty"},
-        {"\xff\xfe"
-         "f\0",
-         4, "UTF-16"},
+        {"\xff\xfe\146\0", 4, "UTF-16"},
         {"file,label\na\0b,c\n", 17, "NUL"},
         {"file,\"label\na,b\n", 16, "does not end"},
         {"path,label\na,b\n", 15, "no column 'file' among: path, label"},
