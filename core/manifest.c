@@ -8,6 +8,7 @@
  */
 #include "core/dataset.h"
 
+#include "core/json.h"
 #include "core/mem.h"
 #include "core/shard_check.h"
 
@@ -308,14 +309,14 @@ int wt_manifest_parse(const char *text, size_t len, struct wt_manifest *m, struc
     if (len > WT_MANIFEST_MAX)
         return wt_err_set(err, WT_ECORRUPT, "manifest of %zu bytes, the limit is %d", len,
                           WT_MANIFEST_MAX);
-    json_error_t why;
-    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
-    if (!root)
-        return wt_err_set(err, WT_ECORRUPT, "manifest is no JSON: %s (line %d)", why.text,
-                          why.line);
+    json_t *root = NULL;
+    struct wt_err why = {0};
+    int rc = wt_json_load(text, len, JSON_REJECT_DUPLICATES, &root, &why);
+    if (rc < 0)
+        return wt_err_set(err, rc == WT_ENOMEM ? rc : WT_ECORRUPT, "manifest: %s", why.text);
     struct wt_manifest read = {0};
-    int rc = json_is_object(root) ? read_all(root, &read, err)
-                                  : wt_err_set(err, WT_ECORRUPT, "manifest is no JSON object");
+    rc = json_is_object(root) ? read_all(root, &read, err)
+                              : wt_err_set(err, WT_ECORRUPT, "manifest is no JSON object");
     json_decref(root);
     if (rc < 0) {
         wt_manifest_free(&read);
@@ -336,16 +337,20 @@ void wt_manifest_free(struct wt_manifest *m) {
 
 /* ---- writing ---- */
 
-static json_t *put_classes(const struct wt_manifest *m) {
-    json_t *array = json_array();
-    for (uint32_t i = 0; i < m->n_classes; i++)
-        if (json_array_append_new(array, json_pack("{s:s, s:I}", "name", m->classes[i], "samples",
-                                                   (json_int_t)m->class_count[i])) < 0)
-            break;
-    if (json_array_size(array) == m->n_classes)
+/* The array, or NULL when an append ran out of memory. */
+static json_t *complete(json_t *array, size_t n) {
+    if (json_array_size(array) == n)
         return array;
     json_decref(array);
     return NULL;
+}
+
+static json_t *put_classes(const struct wt_manifest *m) {
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < m->n_classes; i++)
+        json_array_append_new(array, json_pack("{s:s, s:I}", "name", m->classes[i], "samples",
+                                               (json_int_t)m->class_count[i]));
+    return complete(array, m->n_classes);
 }
 
 static json_t *put_shape(const struct wt_shape *s) {
@@ -354,7 +359,7 @@ static json_t *put_shape(const struct wt_shape *s) {
     json_t *dims = json_array();
     for (uint32_t i = 0; i < s->ndim; i++)
         json_array_append_new(dims, json_integer(s->dim[i]));
-    return dims;
+    return complete(dims, s->ndim);
 }
 
 static json_t *put_fields(const struct wt_manifest *m) {
@@ -366,7 +371,7 @@ static json_t *put_fields(const struct wt_manifest *m) {
         json_array_append_new(array, json_pack("{s:s, s:s, s:o}", "name", f->name, "dtype", dtype,
                                                "shape", put_shape(&f->shape)));
     }
-    return array;
+    return complete(array, m->n_fields);
 }
 
 static json_t *put_parts(const struct wt_manifest *m) {
@@ -377,7 +382,7 @@ static json_t *put_parts(const struct wt_manifest *m) {
         json_array_append_new(
             array, json_pack("{s:s, s:I}", "hash", hex, "shards", (json_int_t)m->part[i].records));
     }
-    return array;
+    return complete(array, m->n_parts);
 }
 
 char *wt_manifest_format(const struct wt_manifest *m) {
@@ -392,16 +397,8 @@ char *wt_manifest_format(const struct wt_manifest *m) {
         "classes", put_classes(m), "fields", put_fields(m), "index", put_parts(m));
     if (!root)
         return NULL;
-    char *text = json_dumps(root, JSON_INDENT(2));
+    size_t len;
+    char *text = wt_json_dump(root, JSON_INDENT(2), &len);
     json_decref(root);
-    if (!text)
-        return NULL;
-    size_t len = strlen(text);
-    char *out = realloc(text, len + 2);
-    if (!out) {
-        free(text);
-        return NULL;
-    }
-    memcpy(out + len, "\n", 2);
-    return out;
+    return text;
 }

@@ -2,6 +2,7 @@
  * parts. */
 #include "core/shard_check.h"
 
+#include "core/json.h"
 #include "core/shard_format.h"
 
 #include <jansson.h>
@@ -79,13 +80,18 @@ static const char *label_fault(const struct wt_sample_in *s, const struct wt_sha
     return NULL;
 }
 
-static const char *json_fault(const char *text) {
+/* 0, WT_EINVAL (*fault says why) or WT_ENOMEM. */
+static int check_json(const char *text, const char **fault) {
     if (!text)
-        return NULL;
-    json_t *value = json_loads(text, 0, NULL);
+        return 0;
+    json_t *value = NULL;
+    int rc = wt_json_load(text, strlen(text), 0, &value, NULL);
     bool is_object = json_is_object(value);
     json_decref(value);
-    return is_object ? NULL : "its json is no JSON object";
+    if (rc == WT_ENOMEM || is_object)
+        return rc;
+    *fault = "its json is no JSON object";
+    return WT_EINVAL;
 }
 
 static const char *tensor_fault(const struct wt_tensor *t, size_t key_len) {
@@ -125,9 +131,10 @@ int wt_sample_check(const struct wt_sample_in *sample, const struct wt_shard_opt
         fault = label_fault(sample, opts);
     if (!fault)
         fault = tensors_fault(sample);
-    if (!fault)
-        fault = json_fault(sample->json);
-    if (!fault)
+    int rc = fault ? WT_EINVAL : check_json(sample->json, &fault);
+    if (rc == WT_ENOMEM)
+        return wt_err_set(err, rc, "sample '%.100s': no memory to check its json", sample->key);
+    if (rc == 0)
         return 0;
     return wt_err_set(err, WT_EINVAL, "sample '%.100s': %s", sample->key ? sample->key : "", fault);
 }

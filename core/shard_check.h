@@ -7,7 +7,7 @@
 
 #include "core/shard.h"
 
-/* 0, or WT_EINVAL with a message that names the key and what is wrong with it. */
+/* 0, WT_ENOMEM, or WT_EINVAL with a message that names the key and what is wrong with it. */
 int wt_sample_check(const struct wt_sample_in *sample, const struct wt_shard_opts *opts,
                     struct wt_err *err);
 /* Lower-case letters, digits and '_' only, shorter than WT_FIELD_NAME; "" is the image. */

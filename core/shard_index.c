@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 static int bad(struct wt_err *err, const char *what) {
     return wt_err_set(err, WT_ECORRUPT, "shard index: %s", what);
@@ -298,8 +299,12 @@ static int parse_zstd(const uint8_t *tail, size_t len, uint64_t index_off, struc
     if (!member)
         return wt_err_set(err, WT_ENOMEM, "no memory for a shard index of %u bytes", decoded);
     size_t n = ZSTD_decompress(member, decoded, tail, len - s.len);
-    rc = n == decoded ? parse_member(member, decoded, &s, index_off, x, err)
-                      : bad(err, "its frame is damaged");
+    if (n == decoded)
+        rc = parse_member(member, decoded, &s, index_off, x, err);
+    else if (ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
+        rc = wt_err_set(err, WT_ENOMEM, "no memory to decode a shard index");
+    else
+        rc = bad(err, "its frame is damaged");
     free(member);
     return rc;
 }

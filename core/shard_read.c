@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 int wt_shard_field(const struct wt_shard_index *x, const char *name) {
     for (uint32_t f = 0; f < x->n_fields; f++)
@@ -93,6 +94,8 @@ int wt_shard_decode_frame(struct wt_decoder *d, const struct wt_shard_index *x, 
     if (wt_frame_check(src, len, decoded) < 0)
         return wt_err_set(err, WT_ECORRUPT, "frame %u is damaged in its header or size", frame);
     size_t n = ZSTD_decompressDCtx(d->zstd, dst, decoded, src, len);
+    if (ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
+        return wt_err_set(err, WT_ENOMEM, "no memory to decode frame %u", frame);
     if (ZSTD_isError(n))
         return wt_err_set(err, WT_ECORRUPT, "frame %u is damaged: %s", frame, ZSTD_getErrorName(n));
     if (n != decoded)

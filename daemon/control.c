@@ -8,6 +8,7 @@
 #include "daemon/control.h"
 
 #include "core/bytes.h"
+#include "core/json.h"
 #include "core/mem.h"
 #include "daemon/listen.h"
 
@@ -27,7 +28,7 @@ struct pending { /* what stands behind a wt_call */
     const struct wt_route *route;
     char id[ID_MAX];
     struct wt_bytes body;
-    bool too_large, begun, running, suspended, answered;
+    bool too_large, no_memory, begun, running, suspended, answered;
     unsigned status;
     json_t *reply;
 };
@@ -89,19 +90,14 @@ static json_t *error_json(const char *code, const char *text) {
 }
 
 static enum MHD_Result send_json(struct pending *p) {
-    char *text = json_dumps(p->reply, JSON_COMPACT);
+    size_t len;
+    char *text = wt_json_dump(p->reply, JSON_COMPACT, &len);
     json_decref(p->reply);
     p->reply = NULL;
-    size_t len = text ? strlen(text) : 0;
-    char *line = text ? realloc(text, len + 2) : NULL; /* a newline, for terminals */
-    if (!line) {
-        free(text);
-        return MHD_NO;
-    }
-    memcpy(line + len, "\n", 2);
-    struct MHD_Response *r = MHD_create_response_from_buffer(len + 1, line, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *r =
+        text ? MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE) : NULL;
     if (!r) {
-        free(line);
+        free(text);
         return MHD_NO;
     }
     MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
@@ -176,18 +172,17 @@ static void find_route(struct pending *p, const char *method, const char *path) 
 static bool parse_body(struct pending *p) {
     if (strcmp(p->route->method, "POST") != 0)
         return true;
-    json_error_t error;
+    struct wt_err err = {0};
     const char *text = p->body.len ? (const char *)p->body.data : "";
-    p->call.body = json_loadb(text, p->body.len, JSON_REJECT_DUPLICATES, &error);
-    if (json_is_object(p->call.body))
+    int rc = wt_json_load(text, p->body.len, JSON_REJECT_DUPLICATES, &p->call.body, &err);
+    if (rc == 0 && json_is_object(p->call.body))
         return true;
-    char line[256];
-    if (p->call.body)
-        snprintf(line, sizeof line, "the body must be a JSON object");
+    if (rc == 0)
+        wt_err_set(&err, WT_EINVAL, "the body must be a JSON object");
     else
-        snprintf(line, sizeof line, "the body is no JSON: line %d, column %d: %.150s", error.line,
-                 error.column, error.text);
-    fail(p, MHD_HTTP_BAD_REQUEST, "INVAL", line);
+        wt_err_wrap(&err, "the body");
+    err.code = rc == WT_ENOMEM ? rc : WT_EINVAL;
+    wt_call_fail(&p->call, &err);
     return false;
 }
 
@@ -205,6 +200,8 @@ static void run_route(struct pending *p) {
     p->running = true;
     if (p->too_large)
         fail(p, MHD_HTTP_CONTENT_TOO_LARGE, "RANGE", "the body has more than 1 MiB");
+    else if (p->no_memory)
+        fail(p, MHD_HTTP_INTERNAL_SERVER_ERROR, "NOMEM", "no memory for the body");
     else if (p->control->stopping)
         fail(p, MHD_HTTP_SERVICE_UNAVAILABLE, "CANCELED", "the daemon is stopping");
     else if (allowed(p) && parse_body(p)) {
@@ -217,8 +214,10 @@ static void run_route(struct pending *p) {
 /* ---- what MHD calls ---- */
 
 static void collect(struct pending *p, const char *data, size_t len) {
-    if (p->body.len + len > BODY_MAX || wt_bytes_add(&p->body, data, len) < 0)
+    if (p->body.len + len > BODY_MAX)
         p->too_large = true;
+    else if (!p->no_memory)
+        p->no_memory = wt_bytes_add(&p->body, data, len) < 0;
 }
 
 static struct pending *begin(struct wt_control *c, struct MHD_Connection *connection,

@@ -40,6 +40,7 @@ void wt_daemon_half_life(struct wt_daemon *d) {
 static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
                          bool held) {
     struct wt_daemon *d = arg;
+    d->dirty = true;
     if (d->state)
         wt_state_note(d->state, set, shard, tier, held);
 }
@@ -114,6 +115,7 @@ static void on_lock(void *arg, bool held) {
     wt_log(&d->log, WT_LOG_INFO, "the lock in tier %s is held: moves may begin",
            wt_tier_name(d->tier[0]));
     doubt_everything(d);
+    d->dirty = true;
     d->saved_ms = 0; /* begin with a fresh snapshot: the journals of the last run are folded in */
     find_sets(d);
     wt_reconcile_kick(d->reconcile);
@@ -158,8 +160,10 @@ static void on_tick(uv_timer_t *timer) {
         wt_planner_kick(d->planner);
     if (now - d->found_ms >= FIND_MS && (wt_state_pending(d->state, 0) || d->catalog.n_sets == 0))
         find_sets(d);
-    if (due(&d->saved_ms, now, d->conf.snapshot_interval))
+    if (d->dirty && due(&d->saved_ms, now, d->conf.snapshot_interval)) {
+        d->dirty = false;
         wt_state_save_later(d->state, &d->catalog, d->loop);
+    }
 }
 
 static void on_watchdog(uv_timer_t *timer) {

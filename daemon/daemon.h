@@ -45,6 +45,7 @@ struct wt_daemon {
     uint64_t started_ms;
     uint64_t saved_ms, usage_ms, found_ms, reconciled_ms; /* when each was last done */
     uint64_t job_expired;
+    bool dirty; /* something that a snapshot keeps has changed */
 
     uv_timer_t tick, watchdog, hurry;
     bool timers_open;

@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
     if (args.action == PRINT)
         wt_conf_print(&wt_daemon_conf_table, conf, stdout);
     else if (args.action == CHECK)
-        printf("%s is fine: %zu tiers\n", path, conf->n_tiers);
+        printf("%s is fine (tiers: %zu)\n", path, conf->n_tiers);
     else
         rc = serve(path, conf);
     free(conf);

@@ -92,6 +92,8 @@ static struct wt_lane *lane_of(struct wt_req *req) {
 static void on_dropped(struct wt_req *req) {
     struct wt_lane *l = lane_of(req);
     struct wt_move *v = l->move;
+    if (req->rc == 0)
+        wt_mover_count(v->mover, v->drop, -(int64_t)v->size);
     if (req->rc == 0 || req->rc == WT_EMISSING)
         wt_catalog_lose(wt_mover_catalog(v->mover), v->set, v->shard, (uint32_t)v->drop);
     else
@@ -214,6 +216,7 @@ static void on_committed(struct wt_req *req) {
         end(l);
         return;
     }
+    wt_mover_count(l->move->mover, l->move->to, (int64_t)l->move->size);
     hold(l);
     copied(l);
 }

@@ -37,6 +37,7 @@ struct wt_mover {
     struct wt_move *waiting;       /* by due time */
     struct wt_mover_stats stats;
     uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX];
+    int64_t net[WT_TIERS_MAX];
     uint64_t full_until[WT_TIERS_MAX];
 
     struct ended recent[RECENT];
@@ -209,6 +210,12 @@ uint64_t wt_mover_coming(const struct wt_mover *m, uint32_t tier) {
 }
 uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier) {
     return m->leaving[tier];
+}
+int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier) {
+    return m->net[tier];
+}
+void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes) {
+    m->net[tier] += bytes;
 }
 bool wt_mover_full(const struct wt_mover *m, uint32_t tier) {
     return uv_now(m->loop) < m->full_until[tier];

@@ -64,7 +64,9 @@ bool wt_mover_idle(const struct wt_mover *m); /* nothing runs */
 
 uint64_t wt_mover_coming(const struct wt_mover *m, uint32_t tier);  /* bytes that moves will add, */
 uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier); /* and remove */
-bool wt_mover_full(const struct wt_mover *m, uint32_t tier);        /* it refused lately */
+/* Bytes that moves added to the tier since the start, less those they removed. */
+int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier);
+bool wt_mover_full(const struct wt_mover *m, uint32_t tier); /* it refused lately */
 /* May the shard be tried again, all of them: after a reload. */
 void wt_mover_forgive(struct wt_mover *m);
 

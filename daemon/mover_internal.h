@@ -76,6 +76,7 @@ struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier);
 struct wt_catalog *wt_mover_catalog(const struct wt_mover *m);
 const struct wt_log *wt_mover_log(const struct wt_mover *m);
 uint32_t wt_mover_now_s(void);
+void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes); /* came to it, or left it */
 /* The attempt is over: lane->err says how. The lane is free and the move may be gone afterwards. */
 void wt_move_ended(struct wt_lane *lane);
 

@@ -17,10 +17,10 @@ struct usage { /* what a tier last said */
     struct wt_req req;
     struct wt_planner *planner;
     uint32_t tier;
-    bool busy;
+    bool busy, known;
     uint64_t capacity;
-    uint64_t foreign; /* bytes in it that the catalog does not know */
-    bool moved;       /* bytes came or went while it was asked: its figure means nothing */
+    uint64_t used;  /* also by what the catalog does not know: left by others, or not found yet */
+    int64_t net_at; /* wt_mover_net at the time */
 };
 
 struct wt_planner {
@@ -92,16 +92,25 @@ static void get_shard(void *arg, uint64_t i, struct wt_policy_shard *out) {
     };
 }
 
+/* The catalog's figure, or the tier's own with what moved since it was given: whichever is more. */
+static uint64_t used_of(const struct wt_planner *p, uint32_t t) {
+    const struct usage *u = &p->usage[t];
+    uint64_t catalog = p->o.catalog->used[t];
+    int64_t moved = wt_mover_net(p->o.mover, t) - u->net_at;
+    if (!u->known || (moved < 0 && u->used < (uint64_t)-moved))
+        return catalog;
+    uint64_t said = u->used + (uint64_t)moved;
+    return said > catalog ? said : catalog;
+}
+
 static void get_tiers(const struct wt_planner *p, struct wt_policy_tier out[WT_TIERS_MAX]) {
-    const struct wt_catalog *c = p->o.catalog;
-    for (uint32_t t = 0; t < c->n_tiers; t++) {
-        const struct usage *u = &p->usage[t];
+    for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++) {
         struct wt_policy_tier *x = &out[t];
-        *x = (struct wt_policy_tier){
-            .capacity = u->capacity,
-            .used = c->used[t] + u->foreign + wt_mover_coming(p->o.mover, t),
-            .leaving = wt_mover_leaving(p->o.mover, t),
-            .usable = !wt_tier_is_down(p->o.tiers[t]) && !p->o.tier_opts[t].read_only};
+        *x = (struct wt_policy_tier){.capacity = p->usage[t].capacity,
+                                     .used = used_of(p, t) + wt_mover_coming(p->o.mover, t),
+                                     .leaving = wt_mover_leaving(p->o.mover, t),
+                                     .usable = !wt_tier_is_down(p->o.tiers[t]) &&
+                                               !p->o.tier_opts[t].read_only};
         /* It refused although there should be room: whatever fills it, nothing comes in before
          * something has left. */
         if (t && wt_mover_full(p->o.mover, t) && (x->capacity == 0 || x->capacity > x->used))
@@ -171,20 +180,17 @@ static void try_close(struct wt_planner *p) {
         uv_close((uv_handle_t *)&p->timer, on_closed);
 }
 
-static bool moving(const struct wt_planner *p, uint32_t t) {
-    return wt_mover_coming(p->o.mover, t) || wt_mover_leaving(p->o.mover, t);
-}
-
 static void on_usage(struct wt_req *req) {
     struct usage *u = req->arg;
     struct wt_planner *p = u->planner;
-    uint64_t own = p->o.tier_opts[u->tier].capacity, known = p->o.catalog->used[u->tier];
+    uint64_t own = p->o.tier_opts[u->tier].capacity;
     u->busy = false;
     p->asking--;
     if (req->rc == 0) {
         u->capacity = own && (req->capacity == 0 || own < req->capacity) ? own : req->capacity;
-        if (!u->moved && !moving(p, u->tier))
-            u->foreign = req->used > known ? req->used - known : 0;
+        /* A move that ended meanwhile may be in the figure or not: the next answer will tell. */
+        u->known = u->net_at == wt_mover_net(p->o.mover, u->tier);
+        u->used = req->used;
     }
     try_close(p);
 }
@@ -194,7 +200,8 @@ void wt_planner_ask_usage(struct wt_planner *p) {
         struct usage *u = &p->usage[t];
         if (u->busy)
             continue;
-        u->moved = moving(p, t);
+        u->known = false;
+        u->net_at = wt_mover_net(p->o.mover, t);
         u->req = (struct wt_req){.op = WT_OP_USAGE, .done = on_usage, .arg = u};
         u->busy = wt_tier_submit(p->o.tiers[t], &u->req) == 0;
         p->asking += u->busy;

@@ -371,8 +371,10 @@ static void post_progress(void *arg, struct wt_call *call) {
         wt_daemon_half_life(d);
         for (size_t i = 0; i < r.n_reads; i++)
             count_read(d, job, &r.read[i]);
-        if (r.n_reads)
+        if (r.n_reads) {
+            d->dirty = true;
             wt_planner_kick(d->planner);
+        }
         wt_call_reply(call, OK, report_answer(d, job, r.next));
     }
     free(r.read);

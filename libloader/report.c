@@ -10,6 +10,7 @@
 #include "libloader/report.h"
 
 #include "core/http.h"
+#include "core/json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -58,8 +59,8 @@ static int compare_reads(const void *a, const void *b) {
 /* The parsed answer, or NULL; *status 0 when there was none. */
 static json_t *call(struct wt_reporter *r, struct wt_http *http, const char *method,
                     const char *path, json_t *body, unsigned timeout_ms, long *status) {
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL, *reply = NULL;
     size_t len = 0;
+    char *text = body ? wt_json_dump(body, JSON_COMPACT, &len) : NULL, *reply = NULL;
     struct wt_err err = {0};
     json_t *answer = NULL;
     *status = 0;
@@ -68,7 +69,7 @@ static json_t *call(struct wt_reporter *r, struct wt_http *http, const char *met
         if (rc)
             wt_log(&r->l->ctx->log, WT_LOG_DEBUG, "loader: daemon: %s", err.text);
         else
-            answer = json_loadb(reply, len, 0, NULL);
+            wt_json_load(reply, len, 0, &answer, NULL);
     }
     free(text);
     free(reply);

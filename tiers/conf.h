@@ -51,10 +51,17 @@
          .max = 1e15,                                                                              \
          .unit = "bytes/s",                                                                        \
          .help = "slowest rate that a deadline allows for"},                                       \
+        {.section = "tier",                                                                        \
+         .name = "read_only",                                                                      \
+         .type = WT_CONF_BOOL,                                                                     \
+         .offset = offsetof(struct wt_tier_opts, read_only),                                       \
+         .def = "false",                                                                           \
+         .help = "refuse put, remove and lock"},                                                   \
     {                                                                                              \
-        .section = "tier", .name = "read_only", .type = WT_CONF_BOOL,                              \
-        .offset = offsetof(struct wt_tier_opts, read_only), .def = "false",                        \
-        .help = "refuse put, remove and lock"                                                      \
+        .section = "tier", .name = "filter", .type = WT_CONF_TEXT,                                 \
+        .offset = offsetof(struct wt_tier_opts, filter), .size = 256, .def = "",                   \
+        .help = "for tests and demos: slow it or let it fail, as in "                              \
+                "\"throttle rate=50MiB; delay read=2ms; fault read=IO:0.01 seed=7\""               \
     }
 
 struct wt_client_conf { /* loader.conf: what a loader or a tool needs */

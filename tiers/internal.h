@@ -10,6 +10,7 @@
 #include "tiers/breaker.h"
 #include "tiers/cost.h"
 #include "tiers/deadline.h"
+#include "tiers/filter/filter.h"
 
 struct req_list {
     struct wt_req *first, *last;
@@ -28,6 +29,7 @@ struct wt_tier {
     const struct wt_backend *backend;
     void *state;
     struct wt_tier_opts opts;
+    struct wt_filters *filters; /* NULL: none */
     const struct wt_log *log;
     uv_loop_t *loop;
     char shown[512];
@@ -63,7 +65,9 @@ enum {
     REQ_PLACE = 7, /* one of the three above; 0: not in flight */
     REQ_CANCELED = 8,
     REQ_TIMED_OUT = 16,
-    REQ_SERVED = 32, /* the backend had it */
+    REQ_SERVED = 32, /* the backend had it, or a filter */
+    REQ_HELD = 64,   /* by a filter; running as well */
+    REQ_HELD_UP = 128,
 };
 
 /* check.c: 0, or a code with req->err set. */

@@ -163,6 +163,8 @@ static void pump(struct wt_tier *tier);
 
 void wt_req_complete(struct wt_req *req) {
     struct wt_tier *tier = req->tier;
+    if (!wt_filters_up(tier->filters, req))
+        return;
     list_remove(list_of(req), req);
     finish(tier, req);
     pump(tier);
@@ -187,6 +189,10 @@ void tier_run_ended(struct wt_tier *tier) {
     /* Only those of now: done() may end further ones, which come at the next turn. */
     for (uint32_t n = tier->out.ended.count; n > 0 && tier->out.ended.first; n--) {
         struct wt_req *req = tier->out.ended.first;
+        if (!wt_filters_up(tier->filters, req)) {
+            move_to(req, REQ_RUNNING);
+            continue;
+        }
         list_remove(&tier->out.ended, req);
         finish(tier, req);
     }
@@ -202,7 +208,7 @@ static void start(struct wt_tier *tier, struct wt_req *req) {
     move_to(req, REQ_RUNNING);
     req->state |= REQ_SERVED;
     req->served_ns = uv_hrtime();
-    tier->backend->op[req->op](tier, req);
+    wt_filters_down(tier->filters, req);
 }
 
 static void pump(struct wt_tier *tier) {
@@ -263,6 +269,7 @@ static void clear_results(struct wt_req *req) {
     req->map = NULL;
     req->used = req->capacity = req->elapsed_us = 0;
     req->state = 0;
+    req->level = 0;
     req->next = req->prev = NULL;
 }
 
@@ -273,7 +280,8 @@ int wt_tier_submit(struct wt_tier *tier, struct wt_req *req) {
     if (req->rc == 0) {
         req->start_ns = uv_hrtime();
         req->deadline_ns = req->start_ns + deadline_of(tier, req);
-        req->rc = wt_deadlines_add(&tier->deadlines, req);
+        if (wt_deadlines_add(&tier->deadlines, req) < 0)
+            req->rc = wt_err_set(&req->err, WT_ENOMEM, "no memory for one more request");
     }
     if (req->rc < 0) {
         explain(tier, req, NULL);
@@ -306,7 +314,7 @@ static void end_early(struct wt_req *req, int why) {
     if (place == REQ_QUEUED) {
         req->rc = WT_ECANCELED;
         wt_req_later(req);
-    } else if (!asked) {
+    } else if (!asked && !wt_filters_cancel(req->tier->filters, req)) {
         req->tier->backend->cancel(req->tier, req);
     }
 }

@@ -42,9 +42,15 @@ void tier_went_down(struct wt_tier *tier, const char *why) {
         tier_arm_probe(tier);
 }
 
+/* What a filter does must apply to every read: nothing is mapped past it. */
+static unsigned caps_of(const struct wt_tier *tier) {
+    unsigned caps = tier->backend->caps(tier);
+    return tier->filters ? caps & ~(unsigned)WT_CAP_MAP : caps;
+}
+
 void tier_came_back(struct wt_tier *tier) {
     uv_timer_stop(&tier->probe_timer);
-    tier->caps = tier->backend->caps(tier);
+    tier->caps = caps_of(tier);
     wt_log(tier->log, WT_LOG_INFO, "tier %s (%s) is back after %.1f s", tier->opts.name,
            tier->shown, (double)(uv_hrtime() - tier->down_since_ns) / 1e9);
 }
@@ -121,8 +127,9 @@ static int unknown_scheme(const struct wt_tier_opts *opts, struct wt_err *err) {
 }
 
 static int check_opts(const struct wt_tier_opts *opts, struct wt_err *err) {
-    if (!memchr(opts->name, 0, sizeof opts->name) || !memchr(opts->url, 0, sizeof opts->url))
-        return wt_err_set(err, WT_EINVAL, "a tier's name or url is too long");
+    if (!memchr(opts->name, 0, sizeof opts->name) || !memchr(opts->url, 0, sizeof opts->url) ||
+        !memchr(opts->filter, 0, sizeof opts->filter))
+        return wt_err_set(err, WT_EINVAL, "a tier's name, url or filter is too long");
     if (!opts->name[0])
         return wt_err_set(err, WT_EINVAL, "a tier needs a name");
     if (opts->depth < 0 || opts->depth > MAX_DEPTH)
@@ -138,6 +145,20 @@ static void init_handles(struct wt_tier *tier) {
     uv_idle_init(tier->loop, &tier->idle);
     tier->deadline_timer.data = tier->probe_timer.data = tier->idle.data = tier;
     tier->handles = 3;
+    if (tier->filters) {
+        wt_filters_init_timer(tier->filters, tier->loop, tier);
+        tier->handles++;
+        wt_log(tier->log, WT_LOG_WARN, "tier %s (%s) has filters: %s", tier->opts.name, tier->shown,
+               tier->opts.filter);
+    }
+}
+
+/* The backend and the filters, from the options. */
+static int open_parts(struct wt_tier *tier, struct wt_err *err) {
+    int rc = wt_filters_parse(tier->opts.filter, &tier->filters, err);
+    if (rc == 0)
+        rc = tier->backend->open(tier, tier->opts.url, err);
+    return rc;
 }
 
 static void on_handle_closed(uv_handle_t *handle) {
@@ -147,6 +168,7 @@ static void on_handle_closed(uv_handle_t *handle) {
     void (*closed)(void *) = tier->closed;
     void *arg = tier->closed_arg;
     wt_deadlines_free(&tier->deadlines);
+    wt_filters_free(tier->filters);
     free(tier);
     if (closed)
         closed(arg);
@@ -156,6 +178,8 @@ static void close_handles(struct wt_tier *tier) {
     uv_close((uv_handle_t *)&tier->deadline_timer, on_handle_closed);
     uv_close((uv_handle_t *)&tier->probe_timer, on_handle_closed);
     uv_close((uv_handle_t *)&tier->idle, on_handle_closed);
+    if (tier->filters)
+        uv_close(wt_filters_timer(tier->filters), on_handle_closed);
 }
 
 int wt_tier_open(uv_loop_t *loop, const struct wt_tier_opts *opts, const struct wt_log *log,
@@ -174,8 +198,9 @@ int wt_tier_open(uv_loop_t *loop, const struct wt_tier_opts *opts, const struct 
     wt_cost_init(&tier->cost, tier->backend->prior_us);
     snprintf(tier->shown, sizeof tier->shown, "%s", opts->url);
     struct wt_err why = {0};
-    rc = tier->backend->open(tier, opts->url, &why);
+    rc = open_parts(tier, &why);
     if (rc < 0) {
+        wt_filters_free(tier->filters);
         free(tier);
         if (err) {
             *err = why;
@@ -184,7 +209,7 @@ int wt_tier_open(uv_loop_t *loop, const struct wt_tier_opts *opts, const struct 
         return rc;
     }
     init_handles(tier);
-    tier->caps = tier->backend->caps(tier);
+    tier->caps = caps_of(tier);
     if (tier->breaker.open) /* open found it away */
         tier_arm_probe(tier);
     *out = tier;

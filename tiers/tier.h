@@ -118,6 +118,9 @@ struct wt_req {
     uint64_t weight;
     uint32_t heap_at;
     int state;
+    unsigned level; /* filters that have yet to see it on its way up */
+    uint64_t held_ns;
+    struct wt_req *held_next, *held_prev;
 };
 
 struct wt_tier_opts { /* a `tier` section of a configuration */
@@ -128,6 +131,7 @@ struct wt_tier_opts { /* a `tier` section of a configuration */
     uint64_t timeout_ms; /* base of deadlines, 0: 10 s */
     uint64_t min_rate;   /* bytes a second that deadlines assume, 0: 8 MiB/s */
     bool read_only;      /* put, remove and lock are WT_EDENIED */
+    char filter[256];    /* "throttle rate=50MiB; delay read=2ms": docs/filters.md; "": none */
 };
 
 enum {

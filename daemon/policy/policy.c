@@ -258,7 +258,7 @@ static int lower_tier(struct decision *d, uint32_t t, const struct pick *v) {
         wt_policy_band(d->conf, d->p->n_tiers, v->heat, d->p->high_heat) == 0)
         return -1;
     struct room *below = &d->room[t - 1];
-    if (!fits(below->used, v->size, below->high))
+    if (!fits(below->used, v->size, below->high) || !fits(below->after, v->size, below->high))
         return -1;
     below->used += v->size;
     below->after += v->size;
@@ -317,12 +317,12 @@ static void admit(struct decision *d, uint32_t t, const struct pick *c) {
     struct room *r = &d->room[t];
     if (is_placed(d, c->shard) || c->size > r->high)
         return;
-    bool now = fits(r->used, c->size, r->high);
-    if (!now && !fits(r->after, c->size, r->high) && !displace(d, t, c))
+    /* `after` has the room that hotter ones wait for: nothing may slip into it before them. */
+    if (!fits(r->after, c->size, r->high) && !displace(d, t, c))
         return; /* the tier below has it among its own candidates */
     r->after += c->size;
     place(d, c->shard);
-    if (!now)
+    if (!fits(r->used, c->size, r->high))
         return; /* room is on its way: the next pass gives the move */
     r->used += c->size;
     struct wt_policy_move m = {.shard = c->shard, .to = (int)t, .drop = -1};

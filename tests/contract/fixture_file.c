@@ -1,5 +1,5 @@
-/* Fixtures of the file: backend: a folder on disk, on tmpfs, and on disk as if it were a network
- * mount. */
+/* Fixtures of the file: backend: a folder on disk, on tmpfs, on disk as if it were a network mount,
+ * and under each filter, with parameters that do no harm. */
 #include "contract.h"
 
 #include <dirent.h>
@@ -50,6 +50,33 @@ static bool make_bounce(struct wt_tier_opts *opts, void **out) {
 }
 
 static bool make_tmpfs(struct wt_tier_opts *opts, void **out) {
+    return make_under("/dev/shm", "", opts, out);
+}
+
+static bool make_filtered(const char *filter, struct wt_tier_opts *opts, void **out) {
+    snprintf(opts->filter, sizeof opts->filter, "%s", filter);
+    return make_under(temp_folder(), "", opts, out);
+}
+
+static bool make_throttle(struct wt_tier_opts *opts, void **out) {
+    return make_filtered("throttle rate=100GiB burst=1MiB", opts, out);
+}
+
+static bool make_delay(struct wt_tier_opts *opts, void **out) {
+    return make_filtered("delay read=0..1ms write=0..1ms open=0..1ms commit=1ms list=1ms lock=1ms "
+                         "unlock=1ms remove=1ms probe=1ms stat=0..1ms usage=1ms abort=1ms",
+                         opts, out);
+}
+
+static bool make_fault(struct wt_tier_opts *opts, void **out) {
+    return make_filtered("fault read=IO:0 write=FULL:every1000000000 commit=TIMEDOUT:0", opts, out);
+}
+
+/* On tmpfs: what could be mapped must not be. */
+static bool make_stack(struct wt_tier_opts *opts, void **out) {
+    snprintf(opts->filter, sizeof opts->filter,
+             "throttle rate=20GiB; delay read=0..1ms commit=2ms; fault read=HANG:0; throttle "
+             "write=20GiB");
     return make_under("/dev/shm", "", opts, out);
 }
 
@@ -115,4 +142,39 @@ static const struct contract_fixture tmpfs = {
     .caps = WT_CAP_WRITE | WT_CAP_LOCK | WT_CAP_MAP | WT_CAP_VOLATILE,
 };
 
-const struct contract_fixture *const contract_fixtures[] = {&disk, &bounce, &tmpfs, NULL};
+static const struct contract_fixture throttle = {
+    .name = "file-throttle",
+    .make = make_throttle,
+    .away = away,
+    .back = back,
+    .drop = drop,
+    .caps = WT_CAP_WRITE | WT_CAP_LOCK,
+};
+static const struct contract_fixture delay = {
+    .name = "file-delay",
+    .make = make_delay,
+    .away = away,
+    .back = back,
+    .drop = drop,
+    .caps = WT_CAP_WRITE | WT_CAP_LOCK,
+};
+static const struct contract_fixture fault = {
+    .name = "file-fault",
+    .make = make_fault,
+    .away = away,
+    .back = back,
+    .drop = drop,
+    .caps = WT_CAP_WRITE | WT_CAP_LOCK,
+};
+static const struct contract_fixture stack = {
+    .name = "file-stack",
+    .make = make_stack,
+    .away = away,
+    .back = back,
+    .drop = drop,
+    .caps = WT_CAP_WRITE | WT_CAP_LOCK,
+};
+
+const struct contract_fixture *const contract_fixtures[] = {
+    &disk, &bounce, &tmpfs, &throttle, &delay, &fault, &stack, NULL,
+};

@@ -81,13 +81,15 @@ struct kit *kit_start(const char *kind) {
     return k;
 }
 
+/* Also after a failed test, whose requests may point into frames that are gone: then the loop is
+ * left alone. */
 void kit_stop(struct kit *k) {
-    if (k->tier)
-        kit_close(k);
-    uv_run(&k->loop, UV_RUN_NOWAIT);
-    assert_int_equal(uv_loop_close(&k->loop), 0);
     proxy_stop(k->proxy);
     kit_script(k, "wipe", "");
+    if (!k->failed) {
+        uv_run(&k->loop, UV_RUN_NOWAIT);
+        assert_int_equal(uv_loop_close(&k->loop), 0);
+    }
     free(k);
 }
 
@@ -227,13 +229,28 @@ static const struct kit_group groups[] = {
 struct bound {
     const struct kit_group *group;
     const struct kit_test *test;
+    struct kit *kit;
 };
+
+static int set_up(void **state) {
+    struct bound *b = *state;
+    b->kit = kit_start(b->group->kind);
+    return 0;
+}
 
 static void run_bound(void **state) {
     const struct bound *b = *state;
-    struct kit *k = kit_start(b->group->kind);
-    b->test->run(k);
-    kit_stop(k);
+    b->kit->failed = true; /* until it has ended */
+    b->test->run(b->kit);
+    if (b->kit->tier)
+        kit_close(b->kit);
+    b->kit->failed = false;
+}
+
+static int tear_down(void **state) {
+    struct bound *b = *state;
+    kit_stop(b->kit);
+    return 0;
 }
 
 static int run_group(const struct kit_group *group) {
@@ -241,8 +258,8 @@ static int run_group(const struct kit_group *group) {
     struct bound bound[32];
     size_t n = 0;
     for (const struct kit_test *t = group->tests; t->name; t++, n++) {
-        bound[n] = (struct bound){group, t};
-        unit[n] = (struct CMUnitTest){t->name, run_bound, NULL, NULL, &bound[n]};
+        bound[n] = (struct bound){group, t, NULL};
+        unit[n] = (struct CMUnitTest){t->name, run_bound, set_up, tear_down, &bound[n]};
     }
     return _cmocka_run_group_tests(group->name, unit, n, NULL, NULL);
 }

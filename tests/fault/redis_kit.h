@@ -28,9 +28,10 @@ struct kit {
     struct wt_log log;
     char lines[64 << 10]; /* of the log, one after the other */
     struct proxy *proxy;
+    bool failed; /* the test has not come to its end */
 };
 
-/* Group fixtures: servers of the kind that *state (a const char *) names; then a struct kit. */
+/* Servers of that kind, without a tier. */
 struct kit *kit_start(const char *kind);
 void kit_stop(struct kit *k);
 /* "verb DIR args" of the script; fails the test when that fails. */

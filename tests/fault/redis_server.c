@@ -145,7 +145,7 @@ static void loading(struct kit *k) {
     char line[400];
     open_url(k);
     assert_int_equal(kit_put(k, "o", KIT_OBJECT), 0);
-    kit_script(k, "cli", "debug populate 4000 filler 10");
+    kit_script(k, "cli", "eval \"for i=1,4000 do redis.call('set','filler'..i,'x') end\" 0");
     kit_script(k, "cli", "save");
     kit_script(k, "kill", "");
     kit_until_down(k, true);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 512, RAW_MS = 20 };
+enum { LINE_BYTES = 512, RAW_MS = 20, CALL_MS = 10000 };
 
 static struct small_daemon daemon_here;
 
@@ -52,17 +52,18 @@ static void call(const uint8_t *data, size_t size) {
         return;
     line[path - line] = '\0';
     struct small_answer a;
-    small_daemon_call(&daemon_here, line, path + 1, end ? end + 1 : data, end ? size - len - 1 : 0,
-                      &a);
+    small_daemon_prepare(&daemon_here, line, path + 1, end ? end + 1 : data,
+                         end ? size - len - 1 : 0);
+    small_daemon_exchange(&daemon_here, CALL_MS, &a);
+    FUZZ_CHECK(a.ended);
     check_answer(&a);
-    free(a.text);
 }
 
 static void raw(const uint8_t *data, size_t size) {
     struct small_answer a;
-    small_daemon_send(&daemon_here, data, size, RAW_MS, &a);
+    small_daemon_raw(&daemon_here, data, size);
+    small_daemon_exchange(&daemon_here, RAW_MS, &a);
     FUZZ_CHECK(a.status != 500);
-    free(a.text);
 }
 
 static void stop(void) {

@@ -109,6 +109,7 @@ void small_daemon_start(struct small_daemon *s) {
         fprintf(stderr, "%s\n", err.text);
     FUZZ_CHECK(err.code == 0);
     free(conf);
+    s->answer = fuzz_alloc(ANSWER_MAX + 1);
     const bool never = false;
     for (int i = 0; i < START_MS / 20 && !(wt_daemon_active(&s->d) && s->d.catalog.n_sets); i++)
         small_daemon_run(s, &never, 20);
@@ -122,6 +123,8 @@ void small_daemon_stop(struct small_daemon *s) {
     FUZZ_CHECK(!s->d.hurried);
     wt_daemon_free(&s->d);
     FUZZ_CHECK(uv_loop_close(&s->loop) == 0);
+    wt_bytes_free(&s->request);
+    free(s->answer);
 }
 
 const char *small_daemon_job(struct small_daemon *s) {
@@ -138,18 +141,8 @@ const char *small_daemon_job(struct small_daemon *s) {
 
 /* ---- calls ---- */
 
-struct link { /* the client's end, on the daemon's loop */
-    uv_poll_t poll;
-    int fd;
-    const char *out;
-    size_t left;
-    struct wt_bytes in;
-    bool ended, closed;
-};
-
 static void on_link(uv_poll_t *poll, int status, int events) {
-    struct link *l = poll->data;
-    char piece[4096];
+    struct small_link *l = poll->data;
     ssize_t n;
     (void)status;
     if ((events & UV_WRITABLE) && l->left) {
@@ -159,13 +152,13 @@ static void on_link(uv_poll_t *poll, int status, int events) {
         if (!l->left)
             uv_poll_start(poll, UV_READABLE, on_link);
     }
-    while ((n = recv(l->fd, piece, sizeof piece, 0)) > 0 && l->in.len < ANSWER_MAX)
-        FUZZ_CHECK(wt_bytes_add(&l->in, piece, (size_t)n) == 0);
-    l->ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || l->in.len >= ANSWER_MAX;
+    while ((n = recv(l->fd, l->in + l->len, ANSWER_MAX - l->len, 0)) > 0)
+        l->len += (size_t)n;
+    l->ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 static void on_closed(uv_handle_t *h) {
-    ((struct link *)h->data)->closed = true;
+    ((struct small_link *)h->data)->closed = true;
 }
 
 static void parse(struct small_answer *a) {
@@ -176,42 +169,57 @@ static void parse(struct small_answer *a) {
     a->body = end ? end + 4 : NULL;
 }
 
-void small_daemon_send(struct small_daemon *s, const void *bytes, size_t len, unsigned ms,
-                       struct small_answer *a) {
+/* Connects; what is ready to be sent stands in s->request. */
+static void open_link(struct small_daemon *s) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    struct link l = {
-        .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .out = bytes, .left = len};
+    struct small_link *l = &s->link;
+    *l = (struct small_link){.in = s->answer, .out = s->request.data, .left = s->request.len};
     snprintf(at.sun_path, sizeof at.sun_path, "%s", s->d.conf.socket_path);
-    FUZZ_CHECK(l.fd >= 0 && connect(l.fd, (struct sockaddr *)&at, sizeof at) == 0);
-    FUZZ_CHECK(fcntl(l.fd, F_SETFL, O_NONBLOCK) == 0);
-    FUZZ_CHECK(uv_poll_init(&s->loop, &l.poll, l.fd) == 0);
-    l.poll.data = &l;
-    uv_poll_start(&l.poll, UV_READABLE | UV_WRITABLE, on_link);
-    small_daemon_run(s, &l.ended, ms);
-    uv_close((uv_handle_t *)&l.poll, on_closed);
-    FUZZ_CHECK(small_daemon_run(s, &l.closed, CALL_MS));
-    close(l.fd);
-    FUZZ_CHECK(wt_bytes_add(&l.in, "", 1) == 0);
-    *a = (struct small_answer){.text = (char *)l.in.data, .len = l.in.len - 1};
-    parse(a);
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    FUZZ_CHECK(l->fd >= 0 && connect(l->fd, (struct sockaddr *)&at, sizeof at) == 0);
+    FUZZ_CHECK(fcntl(l->fd, F_SETFL, O_NONBLOCK) == 0);
+    FUZZ_CHECK(uv_poll_init(&s->loop, &l->poll, l->fd) == 0);
+    l->poll.data = l;
 }
 
-static void put_path(struct wt_bytes *b, const char *path, const char *id) {
+static void put(struct wt_bytes *b, const void *data, size_t len) {
+    FUZZ_CHECK(wt_bytes_add(b, data, len) == 0);
+}
+
+void small_daemon_raw(struct small_daemon *s, const void *bytes, size_t len) {
+    s->request.len = 0;
+    put(&s->request, bytes, len);
+    open_link(s);
+}
+
+void small_daemon_prepare(struct small_daemon *s, const char *method, const char *path,
+                          const void *body, size_t len) {
+    struct wt_bytes *b = &s->request;
+    const struct wt_job *job = wt_jobs_first(s->d.jobs);
+    char rest[120];
+    b->len = 0;
+    put(b, method, strlen(method));
+    put(b, " ", 1);
     for (; *path; path++)
-        FUZZ_CHECK(wt_bytes_add(b, *path == '$' ? id : path, *path == '$' ? strlen(id) : 1) == 0);
-}
-
-void small_daemon_call(struct small_daemon *s, const char *method, const char *path,
-                       const void *body, size_t len, struct small_answer *a) {
-    struct wt_bytes b = {0};
-    char rest[200];
-    struct wt_job *job = wt_jobs_first(s->d.jobs);
-    snprintf(rest, sizeof rest, "%s ", method);
-    FUZZ_CHECK(wt_bytes_add(&b, rest, strlen(rest)) == 0);
-    put_path(&b, path, job ? job->id : "none");
+        if (*path == '$' && job)
+            put(b, job->id, strlen(job->id));
+        else
+            put(b, path, 1);
     snprintf(rest, sizeof rest,
              " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n", len);
-    FUZZ_CHECK(wt_bytes_add(&b, rest, strlen(rest)) == 0 && wt_bytes_add(&b, body, len) == 0);
-    small_daemon_send(s, b.data, b.len, CALL_MS, a);
-    wt_bytes_free(&b);
+    put(b, rest, strlen(rest));
+    put(b, body, len);
+    open_link(s);
+}
+
+void small_daemon_exchange(struct small_daemon *s, unsigned ms, struct small_answer *a) {
+    struct small_link *l = &s->link;
+    uv_poll_start(&l->poll, UV_READABLE | UV_WRITABLE, on_link);
+    small_daemon_run(s, &l->ended, ms);
+    uv_close((uv_handle_t *)&l->poll, on_closed);
+    FUZZ_CHECK(small_daemon_run(s, &l->closed, CALL_MS));
+    close(l->fd);
+    l->in[l->len] = '\0';
+    *a = (struct small_answer){.text = l->in, .len = l->len, .ended = l->ended};
+    parse(a);
 }

@@ -8,7 +8,18 @@
 #ifndef WT_TESTS_FUZZ_SMALL_DAEMON_H
 #define WT_TESTS_FUZZ_SMALL_DAEMON_H
 
+#include "core/bytes.h"
 #include "daemon/daemon.h"
+
+struct small_link { /* the client's end of a connection, on the daemon's loop */
+    uv_poll_t poll;
+    int fd;
+    const uint8_t *out;
+    size_t left;
+    char *in;
+    size_t len;
+    bool ended, closed;
+};
 
 struct small_daemon {
     uv_loop_t loop;
@@ -16,6 +27,9 @@ struct small_daemon {
     uv_timer_t alarm;
     bool rang;
     char conf[320];
+    struct wt_bytes request;
+    char *answer;
+    struct small_link link;
 };
 
 void small_daemon_start(struct small_daemon *s);
@@ -27,16 +41,19 @@ const char *small_daemon_job(struct small_daemon *s);
 bool small_daemon_run(struct small_daemon *s, const bool *flag, unsigned ms);
 
 struct small_answer {
-    char *text; /* all that came, NUL-terminated; free() */
+    const char *text; /* all that came, NUL-terminated; good until the next exchange */
     size_t len;
     long status;      /* 0: nothing that looks like HTTP */
     const char *body; /* in text, or NULL */
+    bool ended;       /* the daemon closed the connection; else the time was over */
 };
-/* Sends the bytes and reads until the daemon closes, or until ms have passed. */
-void small_daemon_send(struct small_daemon *s, const void *bytes, size_t len, unsigned ms,
-                       struct small_answer *a);
-/* A whole request; "$" in the path stands for the job's id. */
-void small_daemon_call(struct small_daemon *s, const char *method, const char *path,
-                       const void *body, size_t len, struct small_answer *a);
+/* Makes a whole request ready; "$" in the path stands for the job's id. */
+void small_daemon_prepare(struct small_daemon *s, const char *method, const char *path,
+                          const void *body, size_t len);
+/* Any bytes instead. */
+void small_daemon_raw(struct small_daemon *s, const void *bytes, size_t len);
+/* Sends what is ready and reads until the daemon closes, or until ms have passed. Allocates nothing
+ * itself. */
+void small_daemon_exchange(struct small_daemon *s, unsigned ms, struct small_answer *a);
 
 #endif

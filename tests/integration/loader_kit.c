@@ -182,6 +182,33 @@ void kit_config(const struct kit *k, const char *text) {
     assert_int_equal(fclose(f), 0);
 }
 
+/* A failed assertion leaves a test by longjmp: what it did not remove goes when the program ends.
+ */
+struct leftover {
+    char path[128];
+};
+static struct leftover leftovers[256];
+static size_t n_leftovers;
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+static void remove_leftovers(void) {
+    for (size_t i = 0; i < n_leftovers; i++)
+        nftw(leftovers[i].path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remember(const char *path) {
+    if (n_leftovers == 0)
+        atexit(remove_leftovers);
+    assert_true(n_leftovers < sizeof leftovers / sizeof leftovers[0]);
+    snprintf(leftovers[n_leftovers++].path, sizeof leftovers[0].path, "%s", path);
+}
+
 void kit_make(struct kit *k, const struct kit_shape *shape) {
     memset(k, 0, sizeof *k);
     k->shape = *shape;
@@ -190,6 +217,8 @@ void kit_make(struct kit *k, const struct kit_shape *shape) {
     snprintf(k->hot, sizeof k->hot, "/dev/shm/wt-loader-XXXXXX");
     assert_non_null(mkdtemp(k->root));
     assert_non_null(mkdtemp(k->hot));
+    remember(k->root);
+    remember(k->hot);
     snprintf(k->config, sizeof k->config, "%s/loader.conf", k->root);
     char text[1024];
     snprintf(text, sizeof text,
@@ -207,13 +236,6 @@ void kit_make(struct kit *k, const struct kit_shape *shape) {
         assert_int_equal(mkdir(path, 0755), 0);
     }
     put_dataset(k);
-}
-
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
 }
 
 void kit_free(struct kit *k) {

@@ -64,7 +64,7 @@ static void drop_rados(void *place) {
 /* ---- file: on ceph-fuse, one mount for all places ---- */
 
 struct mounted {
-    char mount[300], root[340], hidden[340];
+    char mount[300], root[340];
 };
 
 static bool make_mounted(struct wt_tier_opts *opts, void **out) {
@@ -75,21 +75,36 @@ static bool make_mounted(struct wt_tier_opts *opts, void **out) {
         return false;
     }
     struct mounted *p = calloc(1, sizeof *p);
-    snprintf(p->root, sizeof p->root, "%s/contract-%d-%u", mount, (int)getpid(), n);
-    snprintf(p->hidden, sizeof p->hidden, "%s/hidden-%d-%u", mount, (int)getpid(), n++);
+    snprintf(p->mount, sizeof p->mount, "%s", mount);
+    snprintf(p->root, sizeof p->root, "%s/contract-%d-%u", mount, (int)getpid(), n++);
     snprintf(opts->url, sizeof opts->url, "file://%s", p->root);
     *out = p;
     return true;
 }
 
+static void script(const char *arguments) {
+    char command[1000];
+    const char *scripts = getenv("WT_TEST_SERVERS");
+    snprintf(command, sizeof command, "timeout 60 '%s/cephfs' %s",
+             scripts ? scripts : "tests/servers", arguments);
+    assert_int_equal(system(command), 0);
+}
+
+/* ceph-fuse dies: whatever is open there gives ENOTCONN until it is mounted anew. */
 static void away(void *place) {
-    struct mounted *p = place;
-    assert_int_equal(rename(p->root, p->hidden), 0);
+    const struct mounted *p = place;
+    char command[700];
+    snprintf(command, sizeof command, "kill '%s'", p->mount);
+    script(command);
 }
 
 static void back(void *place) {
-    struct mounted *p = place;
-    assert_int_equal(rename(p->hidden, p->root), 0);
+    const struct mounted *p = place;
+    char command[700];
+    snprintf(command, sizeof command, "umount '%s'", p->mount);
+    script(command);
+    snprintf(command, sizeof command, "mount '%s' '%s'", getenv("WT_TEST_CEPH"), p->mount);
+    script(command);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {

@@ -26,7 +26,8 @@ struct way { /* one direction */
 struct pair {
     int client, server; /* -1: free */
     struct way ask, answer;
-    uint64_t answered; /* bytes */
+    uint64_t answered; /* bytes, since `era` */
+    unsigned era;
 };
 
 struct proxy {
@@ -36,6 +37,7 @@ struct proxy {
     atomic_bool stop;
     atomic_int mode;
     atomic_ullong value;
+    atomic_uint era; /* counts proxy_set */
     struct pair pair[PAIRS_MAX];
 };
 
@@ -135,6 +137,9 @@ static size_t allowance(const struct proxy *p, const struct pair *q) {
 }
 
 static bool move(struct proxy *p, struct pair *q) {
+    if (q->era != p->era)
+        q->answered = 0;
+    q->era = p->era;
     if (!fill(q->client, &q->ask) || !drain(q->server, &q->ask, SIZE_MAX) ||
         !fill(q->server, &q->answer))
         return false;
@@ -206,6 +211,7 @@ uint16_t proxy_port(const struct proxy *p) {
 void proxy_set(struct proxy *p, enum proxy_mode mode, uint64_t value) {
     p->value = value;
     p->mode = (int)mode;
+    p->era++;
 }
 
 void proxy_stop(struct proxy *p) {

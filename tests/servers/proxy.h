@@ -12,7 +12,7 @@
 
 enum proxy_mode {
     PROXY_PASS,
-    PROXY_CUT,     /* value: bytes of answers, after which a connection is cut */
+    PROXY_CUT,     /* value: bytes of answers from now on, after which a connection is cut */
     PROXY_DELAY,   /* value: milliseconds that answers are held back */
     PROXY_DRIBBLE, /* answers go one byte at a time, every millisecond */
     PROXY_MUTE,    /* takes all, answers nothing */

@@ -102,6 +102,7 @@ void rados_aio_fail(struct rados_aio *aio, int rc) {
 
 static void on_complete(rados_completion_t completion, void *arg) {
     struct rados_aio *aio = arg;
+    atomic_load_explicit(&aio->given, memory_order_acquire);
     aio->rc = rados_aio_get_return_value(completion);
     if (aio->rc >= 0 && aio->check)
         aio->check(aio);
@@ -161,6 +162,7 @@ static bool ready(struct rados_aio *aio) {
         return false;
     }
     aio->place = RADOS_AIO_FLIES;
+    atomic_store_explicit(&aio->given, true, memory_order_release);
     return true;
 }
 

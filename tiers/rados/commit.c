@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LANES = 16 };
 
@@ -121,16 +122,32 @@ static int name_key(struct end_call *e, int rc) {
     return rc;
 }
 
+static void committed_cancel(struct rados_call *call) {
+    rados_sweep_forget(call->client, call);
+    rados_call_end(call, 0);
+}
+
+/* It ends when what it replaced is gone: then nobody reads that any more, from a cached head
+ * either. */
 static void committed(struct end_call *e) {
-    struct rados_client *c = e->call.client;
+    struct rados_call *call = &e->call;
+    struct rados_client *c = call->client;
     struct rados_put *put = take_put(e);
+    const struct rados_head *old = e->old;
+    char key[WT_KEY_SIZE];
+    memcpy(key, put->base.key, sizeof key);
     c->stored += put->base.size;
-    if (e->old) {
-        c->stored -= e->old->size < c->stored ? e->old->size : c->stored;
-        rados_sweep_begin(c, put->base.key, e->old->token, e->old->n_parts, NULL);
-    }
     rados_put_free(c, put);
-    rados_call_end(&e->call, 0);
+    if (!old) {
+        rados_call_end(call, 0);
+        return;
+    }
+    c->stored -= old->size < c->stored ? old->size : c->stored;
+    call->cancel = committed_cancel;
+    bool waits = !call->canceled;
+    rados_sweep_begin(c, key, old->token, old->n_parts, waits ? call : NULL);
+    if (!waits)
+        rados_call_end(call, 0);
 }
 
 static bool is_refusal(int rc) {

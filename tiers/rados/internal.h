@@ -44,6 +44,7 @@ struct rados_aio {
     rados_read_op_t read_op;
     rados_write_op_t write_op;
     enum rados_aio_place place;
+    atomic_bool given; /* what the loop wrote before it gave the aio away is seen by the callback */
     bool canceled;
     struct rados_aio *next, *prev; /* flying or waiting */
     struct rados_aio *ended_next;  /* under the client's lock */

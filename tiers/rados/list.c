@@ -182,6 +182,8 @@ static int start_count(struct rados_client *c, struct wt_err *err) {
     c->counting = rc == 0;
     if (rc < 0)
         free(j);
+    else
+        c->stored = 0; /* what was put so far will be counted */
     return rc;
 }
 

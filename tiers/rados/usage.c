@@ -106,17 +106,27 @@ static void usage_free(struct wt_job *job) {
     free(job);
 }
 
+/* The pool's figures are not those of a namespace in it. */
+static void usage_counted(struct rados_call *call, int rc) {
+    call->req->used = call->client->stored;
+    rados_call_end(call, rc);
+}
+
 static void usage_done(struct wt_job *job) {
     struct usage_job *j = (struct usage_job *)job;
     struct rados_call *call = j->call;
     struct wt_req *req = call->req;
     const struct rados_client *c = call->client;
+    call->cancel = NULL;
     req->used = j->stored > c->stored ? j->stored : c->stored;
     req->capacity = j->quota ? j->quota : j->available ? j->stored + j->available : 0;
     req->err = j->err;
     int rc = j->rc;
     free(j);
-    rados_call_end(call, rc);
+    if (rc == 0 && c->url.nspace[0] && !call->canceled)
+        rados_need_count(call, usage_counted);
+    else
+        rados_call_end(call, call->canceled && rc == 0 ? WT_ECANCELED : rc);
 }
 
 static void usage_cancel(struct rados_call *call) {
@@ -153,14 +163,9 @@ static void ask_monitors(struct rados_call *call) {
     call->cancel = usage_cancel;
 }
 
-static void usage_counted(struct rados_call *call, int rc) {
-    call->req->used = call->client->stored;
-    call->req->capacity = wt_backend_opts(call->client->tier)->capacity;
-    rados_call_end(call, rc);
-}
-
 static void usage_start(struct rados_call *call) {
-    if (wt_backend_opts(call->client->tier)->capacity)
+    call->req->capacity = wt_backend_opts(call->client->tier)->capacity;
+    if (call->req->capacity)
         rados_need_count(call, usage_counted);
     else
         ask_monitors(call);

@@ -334,10 +334,12 @@ static void salvage(struct rds_cmd *cmd, bool begun, const struct wt_err *why) {
     }
 }
 
-static void come_back(struct rds_conn *conn, bool was_good) {
+/* One that was ready comes back at once, but not twice in a short time. */
+static void come_back(struct rds_conn *conn, bool was_ready, bool was_good) {
     if (conn->node->r->closing || !rds_node_wanted(conn->node))
         return;
-    if (was_good) {
+    if (was_good || (was_ready && !conn->hasty)) {
+        conn->hasty = !was_good;
         conn->backoff_ms = 0;
         rds_conn_start(conn);
         return;
@@ -351,8 +353,9 @@ void rds_conn_lost(struct rds_conn *conn, const struct wt_err *reason) {
     struct rds *r = conn->node->r;
     struct wt_err why = *reason;
     wt_err_wrap(&why, "%s", conn->node->name);
-    bool was_good = conn->state == CONN_READY && rds_now(r) - conn->ready_ms >= GOOD_LIFE_MS;
+    why.code = WT_EDOWN; /* a refused password too: nothing can be done here until it is put right */
     bool was_ready = conn->state == CONN_READY;
+    bool was_good = was_ready && rds_now(r) - conn->ready_ms >= GOOD_LIFE_MS;
     struct rds_cmd *writing = conn->writing;
     size_t write_off = conn->write_off;
     struct rds_queue sent = {0};
@@ -364,7 +367,7 @@ void rds_conn_lost(struct rds_conn *conn, const struct wt_err *reason) {
         cmd->conn = NULL;
     tear_down(conn);
     wt_log(r->log, was_ready ? WT_LOG_INFO : WT_LOG_DEBUG, "redis %s", why.text);
-    come_back(conn, was_good);
+    come_back(conn, was_ready, was_good);
     bool begun = true;
     while (sent.first) {
         if (sent.first == writing)

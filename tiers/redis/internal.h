@@ -156,7 +156,7 @@ struct rds_node {
     bool seed;      /* named in the URL */
     uint32_t slots; /* that it owns */
     struct wt_err why;
-    char run_id[48], mark[48];
+    char run_id[48], mark[48], new_mark[48];
 };
 
 int rds_node_find(struct rds *r, const struct rds_addr *addr, struct rds_node **out);
@@ -209,6 +209,7 @@ struct rds_conn {
     struct rds_resolve *resolve;
     struct addrinfo *addrs, *addr; /* all, and the one in use */
     uint32_t backoff_ms;
+    bool hasty; /* has come back at once after a short life */
     uint64_t ready_ms;
     uint32_t greetings; /* replies to come before it is ready */
     struct wt_err doom; /* found out while parsing: ends the connection */

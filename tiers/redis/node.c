@@ -243,17 +243,26 @@ void rds_node_saw_run_id(struct rds_node *node, const char *run_id) {
     snprintf(node->run_id, sizeof node->run_id, "%s", run_id);
 }
 
+static void on_mark_set(struct rds_cmd *cmd) {
+    struct rds_node *node = cmd->arg;
+    if (cmd->rc == 0 && cmd->reply->type == REDIS_REPLY_STATUS)
+        memcpy(node->mark, node->new_mark, sizeof node->mark);
+}
+
 /* After a flush there is none: a new one, by whoever has the right. */
 static void renew_mark(struct rds_node *node) {
-    char name[RDS_NAME_SIZE], value[24];
+    char name[RDS_NAME_SIZE];
     if (wt_backend_opts(node->r->tier)->read_only || !rds_node_mark(node, name))
         return;
-    snprintf(value, sizeof value, "%016llx", (unsigned long long)rds_token_new(node->r));
-    struct rds_cmd *cmd =
-        rds_cmd_new(node->r, 4, (const char *const[]){"SET", name, value, "NX"}, NULL);
+    snprintf(node->new_mark, sizeof node->new_mark, "%016llx",
+             (unsigned long long)rds_token_new(node->r));
+    const char *argv[] = {"SET", name, node->new_mark, "NX"};
+    struct rds_cmd *cmd = rds_cmd_new(node->r, 4, argv, NULL);
     if (!cmd)
         return;
     cmd->fixed = node;
+    cmd->done = on_mark_set;
+    cmd->arg = node;
     rds_cmd_submit(cmd);
 }
 

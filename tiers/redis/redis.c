@@ -180,6 +180,15 @@ static void cancel_redis(struct wt_tier *tier, struct wt_req *req) {
         op->cancel(op);
 }
 
+/* What may vanish at a restart cannot keep a lock. */
+static void op_lock(struct wt_tier *tier, struct wt_req *req) {
+    (void)tier;
+    req->priv[0] = NULL;
+    req->rc = wt_err_set(&req->err, WT_EUNSUPPORTED,
+                         "Redis forgets at a restart: it cannot keep a lock; the cold tier does");
+    wt_req_later(req);
+}
+
 #define REDIS_BACKEND(scheme_, help_, prior_)                                                      \
     {                                                                                              \
         .scheme = scheme_, .help = help_, .depth = 16, .prior_us = prior_, .open = open_redis,     \
@@ -195,10 +204,11 @@ static void cancel_redis(struct wt_tier *tier, struct wt_req *req) {
             [WT_OP_LIST] = rds_op_list,                                                            \
             [WT_OP_USAGE] = rds_op_usage,                                                          \
             [WT_OP_PROBE] = rds_op_probe,                                                          \
+            [WT_OP_LOCK] = op_lock,                                                                \
+            [WT_OP_UNLOCK] = op_lock,                                                              \
         },                                                                                         \
     }
 
-/* LOCK is missing on purpose: what may vanish at a restart cannot keep a lock. */
 const struct wt_backend wt_backend_redis =
     REDIS_BACKEND("redis", "redis://[USER:PASSWORD@]HOST[:PORT][/DB]", 200);
 const struct wt_backend wt_backend_rediss =

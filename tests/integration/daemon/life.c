@@ -100,6 +100,15 @@ static void a_small_hot_tier_overflows_and_keeps_its_set(void **state) {
     kit_sleep(300);
     assert_int_equal(kit_count(k->hot, "wafers"), 6);
     assert_int_equal(kit_stop(k, SIGINT, 5000), 0);
+
+    kit_start(k); /* full tiers stay as they are over a restart */
+    kit_until(k, "/v1/stats", "reconcile.confirmed", 14, 5000);
+    kit_sleep(500);
+    o = kit_call(k, "GET", "/v1/stats", NULL, NULL);
+    assert_int_equal(kit_int(o, "moves.done"), 0);
+    assert_int_equal(kit_int(o, "tiers.2.shards"), 6);
+    assert_int_equal(kit_int(o, "tiers.1.shards"), 8);
+    json_decref(o);
 }
 
 static void state_survives(void **state) {

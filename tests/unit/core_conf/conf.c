@@ -275,7 +275,7 @@ static char *print(const void *target) {
 
 static void prints_and_parses_back(void **state) {
     (void)state;
-    struct target a, b;
+    struct target a = {0}, b = {0};
     parse_ok("count = 3 ratio = 0.1 wait = 90s word = \"q\\\"$\\\\{x}\" inner { limit = 12345 flag "
              "= 1 } item 'a\"b' { url = '${HOME}' "
              "size = 1TiB }  item c { url = z fast = 1}",
@@ -301,6 +301,8 @@ static void prints_and_parses_back(void **state) {
 static void frozen(void **state) {
     (void)state;
     struct target a, b;
+    memset(&a, 0, sizeof a); /* the padding is compared as well */
+    memset(&b, 0, sizeof b);
     struct wt_err err = {0};
     parse_ok("item a { url = x }", &a);
     parse_ok("count = 50 item a { url = x size = 12 }", &b);

@@ -1,0 +1,20 @@
+/*
+ * JSON from outside, with "out of memory" told apart from "this is no JSON": the first is nobody's
+ * fault and passes, the second condemns what was read. And JSON written whole or not at all.
+ */
+#ifndef WT_CORE_JSON_H
+#define WT_CORE_JSON_H
+
+#include "core/err.h"
+
+#include <stddef.h>
+
+struct json_t; /* of jansson.h */
+
+/* json_loadb. WT_ENOMEM, or WT_EFORMAT with line, column and reason. */
+int wt_json_load(const char *text, size_t len, size_t flags, struct json_t **out,
+                 struct wt_err *err);
+/* The text with a newline and a NUL after it, free(); *len counts the newline. NULL: no memory. */
+char *wt_json_dump(const struct json_t *root, size_t flags, size_t *len);
+
+#endif

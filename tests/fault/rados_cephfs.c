@@ -1,0 +1,143 @@
+/*
+ * Faults under a file: tier on CephFS (ceph-fuse): a mount that hangs (MDS or OSD killed or
+ * stopped) or dies (ceph-fuse killed) is a tier that is down: requests end by their deadline,
+ * nobody writes to their buffers afterwards, and the tier comes back by itself. WT_TEST_CEPHFS
+ * names the mount.
+ */
+#include "rados_util.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIZE = 20 << 20 };
+
+static void mount_script(const char *verb, const char *cluster) {
+    char command[1000];
+    snprintf(command, sizeof command, "timeout 60 '%s/cephfs' %s %s '%s'",
+             getenv("WT_TEST_SERVERS"), verb, cluster, getenv("WT_TEST_CEPHFS"));
+    if (system(command) != 0)
+        fail_msg("%s", command);
+}
+
+static int setup(void **state) {
+    static unsigned n;
+    struct fault *f = calloc(1, sizeof *f);
+    const char *mount = getenv("WT_TEST_CEPHFS");
+    if (!mount || !getenv("WT_TEST_SERVERS"))
+        fail_msg("WT_TEST_CEPHFS and WT_TEST_SERVERS are not set");
+    snprintf(f->opts.name, sizeof f->opts.name, "warm");
+    snprintf(f->opts.url, sizeof f->opts.url, "file://%s/fault-%d-%u", mount, (int)getpid(), n++);
+    f->opts.timeout_ms = FAULT_DEADLINE_MS;
+    fault_daemon("up", "");
+    fault_open(f);
+    fault_until_stat(f, "nothing", WT_EMISSING);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fault *f = *state;
+    fault_daemon("up", "");
+    if (f->sync) {
+        fault_until_stat(f, "nothing", WT_EMISSING);
+        fault_remove(f, "a");
+        fault_remove(f, "b");
+        fault_close(f);
+    }
+    free(f);
+    return 0;
+}
+
+static bool blames_tier(int rc) {
+    return rc == WT_EDOWN || rc == WT_ETIMEDOUT;
+}
+
+static void reads_well(struct fault *f, const char *key, const uint8_t *data) {
+    uint8_t *buf = malloc(SIZE);
+    size_t got = 0;
+    fault_well(f, fault_get(f, key, 0, buf, SIZE, &got));
+    assert_int_equal(got, SIZE);
+    assert_memory_equal(buf, data, SIZE);
+    free(buf);
+}
+
+/* Without the page cache a read needs the OSD. */
+static void drop_page_cache(void) {
+    FILE *file = fopen("/proc/sys/vm/drop_caches", "w");
+    if (file) {
+        fputs("1\n", file);
+        fclose(file);
+    }
+}
+
+static void fuse_killed_and_remounted(void **state) {
+    struct fault *f = *state;
+    uint8_t *data = fault_bytes(SIZE, 1), *buf = malloc(SIZE);
+    size_t got;
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    reads_well(f, "a", data);
+    mount_script("kill", "");
+    for (int i = 0; i < 4; i++)
+        assert_true(blames_tier(fault_get(f, "a", 0, buf, SIZE, &got)));
+    assert_true(wt_tier_is_down(f->tier));
+    assert_true(blames_tier(fault_put(f, "b", data, SIZE)));
+    mount_script("umount", "");
+    mount_script("mount", getenv("WT_TEST_CEPH"));
+    fault_until_stat(f, "a", 0);
+    reads_well(f, "a", data);
+    free(buf);
+    free(data);
+}
+
+static void mds_killed(void **state) {
+    struct fault *f = *state;
+    uint8_t *data = fault_bytes(SIZE, 2);
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    fault_daemon("kill", "mds.a");
+    /* What needs the MDS hangs in the kernel; here it ends. */
+    int rc = 0;
+    for (int i = 0; i < 4; i++)
+        rc = fault_put(f, "b", data, SIZE);
+    assert_true(blames_tier(rc));
+    fault_daemon("up", "mds.a");
+    fault_until_stat(f, "a", 0);
+    reads_well(f, "a", data);
+    rc = fault_put(f, "b", data, SIZE);
+    assert_true(rc == 0 || rc == WT_EEXISTS);
+    reads_well(f, "b", data);
+    free(data);
+}
+
+static void osd_stopped_in_reads(void **state) {
+    struct fault *f = *state;
+    uint8_t *data = fault_bytes(SIZE, 3), *buf = malloc(SIZE);
+    size_t got;
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    drop_page_cache();
+    fault_signal("osd.0", SIGSTOP);
+    int rc = fault_get(f, "a", 0, buf, SIZE, &got);
+    if (rc == 0)
+        print_message("the page cache could not be dropped: the read needed no OSD\n");
+    else
+        assert_true(blames_tier(rc));
+    memset(buf, 0x5a, SIZE);
+    fault_signal("osd.0", SIGCONT);
+    fault_until_stat(f, "a", 0);
+    uv_sleep(500);
+    for (size_t i = 0; i < SIZE; i++)
+        assert_int_equal(buf[i], 0x5a);
+    reads_well(f, "a", data);
+    free(buf);
+    free(data);
+}
+
+int main(void) {
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {T(fuse_killed_and_remounted), T(mds_killed),
+                                       T(osd_stopped_in_reads)};
+#undef T
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
