@@ -116,6 +116,14 @@ static const char *missing_option(const struct wt_conf_table *t, cfg_t *sec, con
     return NULL;
 }
 
+/* It stands in messages, file formats and JSON. */
+static bool is_title(const char *title) {
+    size_t n = 0;
+    while (title[n] >= ' ' && title[n] <= '~')
+        n++;
+    return n > 0 && n < 64 && title[n] == '\0';
+}
+
 /* ... and after each section. */
 static int check_section(cfg_t *cfg, cfg_opt_t *opt) {
     const struct wt_conf_table *t = context_of(cfg)->table;
@@ -128,8 +136,9 @@ static int check_section(cfg_t *cfg, cfg_opt_t *opt) {
                  s ? cfg_title(sec) : "", missing);
     else if (s && cfg_opt_size(opt) > s->max)
         snprintf(line, sizeof line, "more than %zu sections '%s'", s->max, s->name);
-    else if (s && (cfg_title(sec)[0] == '\0' || strlen(cfg_title(sec)) >= 64))
-        snprintf(line, sizeof line, "section %s: its name must have 1 to 63 letters", s->name);
+    else if (s && !is_title(cfg_title(sec)))
+        snprintf(line, sizeof line, "section %s: its name must have 1 to 63 letters (ASCII)",
+                 s->name);
     if (!line[0])
         return 0;
     fail(cfg, line);

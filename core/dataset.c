@@ -34,6 +34,10 @@ void wt_manifest_name(const char *dataset, char out[WT_OBJECT_NAME]) {
     snprintf(out, WT_OBJECT_NAME, "%s/manifest.json", dataset);
 }
 
+void wt_retired_name(const char *dataset, uint64_t generation, char out[WT_OBJECT_NAME]) {
+    snprintf(out, WT_OBJECT_NAME, "%s/retired/%llu.json", dataset, (unsigned long long)generation);
+}
+
 void wt_idx_name(const char *dataset, struct wt_hash hash, char out[WT_OBJECT_NAME]) {
     char hex[WT_HASH_HEX];
     wt_hash_hex(hash, hex);
@@ -52,6 +56,50 @@ static void shard_name(const char *dataset, uint64_t number, struct wt_hash hash
 void wt_shard_name(const char *dataset, uint64_t number, const struct wt_shard_rec *rec,
                    char out[WT_OBJECT_NAME]) {
     shard_name(dataset, number, rec->hash, rec->codec, out);
+}
+
+/* The first part of a name, checked. */
+static int take_set(const char *name, char dataset[WT_DATASET_NAME]) {
+    const char *slash = strchr(name, '/');
+    if (!slash || slash - name >= WT_DATASET_NAME)
+        return WT_EINVAL;
+    char set[WT_DATASET_NAME];
+    snprintf(set, sizeof set, "%.*s", (int)(slash - name), name);
+    if (wt_dataset_name_check(set, NULL) < 0)
+        return WT_EINVAL;
+    memcpy(dataset, set, sizeof set);
+    return 0;
+}
+
+int wt_idx_name_parse(const char *name, char dataset[WT_DATASET_NAME], struct wt_hash *hash) {
+    char set[WT_DATASET_NAME], hex[WT_HASH_HEX], again[WT_OBJECT_NAME];
+    struct wt_hash h;
+    const char *base = strrchr(name, '/');
+    if (!base || strnlen(base + 1, 32) < 32 || take_set(name, set) < 0)
+        return WT_EINVAL;
+    snprintf(hex, sizeof hex, "%.32s", base + 1);
+    if (wt_hash_parse(hex, &h) < 0)
+        return WT_EINVAL;
+    wt_idx_name(set, h, again);
+    if (strcmp(again, name) != 0)
+        return WT_EINVAL;
+    memcpy(dataset, set, sizeof set);
+    *hash = h;
+    return 0;
+}
+
+int wt_retired_name_parse(const char *name, char dataset[WT_DATASET_NAME], uint64_t *generation) {
+    char set[WT_DATASET_NAME], again[WT_OBJECT_NAME];
+    const char *base = strrchr(name, '/');
+    if (!base || take_set(name, set) < 0)
+        return WT_EINVAL;
+    uint64_t g = strtoull(base + 1, NULL, 10);
+    wt_retired_name(set, g, again);
+    if (strcmp(again, name) != 0)
+        return WT_EINVAL;
+    memcpy(dataset, set, sizeof set);
+    *generation = g;
+    return 0;
 }
 
 /* Takes the parts out, then makes the name of them again: only the one spelling is right. */

@@ -2,6 +2,7 @@
  * A data set as it lies in the cold tier:
  *
  *   <dataset>/manifest.json                           the only object that is replaced, atomically
+ *   <dataset>/retired/<generation>.json               the manifests that it replaced, until gc
  *   <dataset>/idx/<32 hex>.idx                        shards.idx, in parts of at most 65536 records
  * of 64 bytes <dataset>/shards/<nnnn>/<nnnnnnnn>-<32 hex>.tar[.zst]   nnnn = number / 10000, so no
  * folder has more than 10,000
@@ -74,12 +75,16 @@ void wt_manifest_free(struct wt_manifest *m);
 
 int wt_dataset_name_check(const char *name, struct wt_err *err);
 void wt_manifest_name(const char *dataset, char out[WT_OBJECT_NAME]);
+void wt_retired_name(const char *dataset, uint64_t generation, char out[WT_OBJECT_NAME]);
 void wt_idx_name(const char *dataset, struct wt_hash hash, char out[WT_OBJECT_NAME]);
 void wt_shard_name(const char *dataset, uint64_t number, const struct wt_shard_rec *rec,
                    char out[WT_OBJECT_NAME]);
 /* The inverse: 0 when `name` is a shard's object name, with data set, number and hash. */
 int wt_shard_name_parse(const char *name, char dataset[WT_DATASET_NAME], uint64_t *number,
                         struct wt_hash *hash);
+/* The same for a part of shards.idx, and for a retired manifest. */
+int wt_idx_name_parse(const char *name, char dataset[WT_DATASET_NAME], struct wt_hash *hash);
+int wt_retired_name_parse(const char *name, char dataset[WT_DATASET_NAME], uint64_t *generation);
 
 void wt_shard_rec_encode(const struct wt_shard_rec *rec, uint8_t out[WT_IDX_RECORD]);
 int wt_shard_rec_decode(const uint8_t in[WT_IDX_RECORD],

@@ -40,3 +40,29 @@ char *wt_json_dump(const struct json_t *root, size_t flags, size_t *len) {
     *len = size + 1;
     return text;
 }
+
+struct json_t *wt_json_string(const char *text) {
+    json_t *string = json_string(text);
+    char *ascii = string ? NULL : strdup(text);
+    for (char *p = ascii; p && *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    if (ascii)
+        string = json_string(ascii);
+    free(ascii);
+    return string;
+}
+
+void wt_json_push(struct json_t **list, struct json_t *item) {
+    if (json_array_append_new(*list, item) == 0)
+        return;
+    json_decref(*list);
+    *list = NULL;
+}
+
+void wt_json_put(struct json_t **object, const char *key, struct json_t *item) {
+    if (json_object_set_new(*object, key, item) == 0)
+        return;
+    json_decref(*object);
+    *object = NULL;
+}

@@ -337,20 +337,12 @@ void wt_manifest_free(struct wt_manifest *m) {
 
 /* ---- writing ---- */
 
-/* The array, or NULL when an append ran out of memory. */
-static json_t *complete(json_t *array, size_t n) {
-    if (json_array_size(array) == n)
-        return array;
-    json_decref(array);
-    return NULL;
-}
-
 static json_t *put_classes(const struct wt_manifest *m) {
     json_t *array = json_array();
     for (uint32_t i = 0; i < m->n_classes; i++)
-        json_array_append_new(array, json_pack("{s:s, s:I}", "name", m->classes[i], "samples",
-                                               (json_int_t)m->class_count[i]));
-    return complete(array, m->n_classes);
+        wt_json_push(&array, json_pack("{s:s, s:I}", "name", m->classes[i], "samples",
+                                       (json_int_t)m->class_count[i]));
+    return array;
 }
 
 static json_t *put_shape(const struct wt_shape *s) {
@@ -358,8 +350,8 @@ static json_t *put_shape(const struct wt_shape *s) {
         return json_null();
     json_t *dims = json_array();
     for (uint32_t i = 0; i < s->ndim; i++)
-        json_array_append_new(dims, json_integer(s->dim[i]));
-    return complete(dims, s->ndim);
+        wt_json_push(&dims, json_integer(s->dim[i]));
+    return dims;
 }
 
 static json_t *put_fields(const struct wt_manifest *m) {
@@ -368,10 +360,10 @@ static json_t *put_fields(const struct wt_manifest *m) {
         const struct wt_field_info *f = &m->field[i];
         const char *dtype =
             f->shape.dtype == WT_DTYPE_NONE ? "mixed" : wt_dtype_name(f->shape.dtype);
-        json_array_append_new(array, json_pack("{s:s, s:s, s:o}", "name", f->name, "dtype", dtype,
-                                               "shape", put_shape(&f->shape)));
+        wt_json_push(&array, json_pack("{s:s, s:s, s:o}", "name", f->name, "dtype", dtype, "shape",
+                                       put_shape(&f->shape)));
     }
-    return complete(array, m->n_fields);
+    return array;
 }
 
 static json_t *put_parts(const struct wt_manifest *m) {
@@ -379,10 +371,10 @@ static json_t *put_parts(const struct wt_manifest *m) {
     for (uint32_t i = 0; i < m->n_parts; i++) {
         char hex[WT_HASH_HEX];
         wt_hash_hex(m->part[i].hash, hex);
-        json_array_append_new(
-            array, json_pack("{s:s, s:I}", "hash", hex, "shards", (json_int_t)m->part[i].records));
+        wt_json_push(
+            &array, json_pack("{s:s, s:I}", "hash", hex, "shards", (json_int_t)m->part[i].records));
     }
-    return complete(array, m->n_parts);
+    return array;
 }
 
 char *wt_manifest_format(const struct wt_manifest *m) {

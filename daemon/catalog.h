@@ -11,6 +11,7 @@
 #define WT_DAEMON_CATALOG_H
 
 #include "core/dataset.h"
+#include "daemon/clock.h"
 #include "tiers/tier.h"
 
 #include <stdbool.h>
@@ -54,6 +55,7 @@ struct wt_catalog {
     void (*changed)(void *arg, const struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
                     bool held);
     void *arg;
+    struct wt_clock clock; /* dates heat and residency */
 };
 
 void wt_catalog_init(struct wt_catalog *c, uint32_t n_tiers);

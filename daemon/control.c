@@ -72,21 +72,8 @@ static unsigned status_of(int code) {
     }
 }
 
-/* Messages quote what was given, perhaps cut in the middle of a letter; JSON takes UTF-8 only. */
-static json_t *message_json(const char *text) {
-    char line[WT_ERR_TEXT];
-    size_t n = 0;
-    json_t *message = json_string(text);
-    if (message)
-        return message;
-    for (; text[n] && n + 1 < sizeof line; n++)
-        line[n] = (unsigned char)text[n] < 0x80 ? text[n] : '?';
-    line[n] = '\0';
-    return json_string(line);
-}
-
 static json_t *error_json(const char *code, const char *text) {
-    return json_pack("{s:o, s:s}", "error", message_json(text), "code", code);
+    return json_pack("{s:o, s:s}", "error", wt_json_string(text), "code", code);
 }
 
 static enum MHD_Result send_json(struct pending *p) {

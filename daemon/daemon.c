@@ -19,8 +19,8 @@ uint64_t wt_daemon_now_ms(const struct wt_daemon *d) {
     return uv_now(d->loop);
 }
 
-uint32_t wt_daemon_now_s(void) {
-    return (uint32_t)time(NULL);
+uint32_t wt_daemon_now_s(const struct wt_daemon *d) {
+    return wt_clock_now(&d->catalog.clock);
 }
 
 bool wt_daemon_active(const struct wt_daemon *d) {
@@ -185,6 +185,7 @@ static int open_tiers(struct wt_daemon *d, struct wt_err *err) {
 
 static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     wt_catalog_init(&d->catalog, d->n_tiers);
+    wt_clock_start(&d->catalog.clock, (uint32_t)time(NULL), uv_hrtime);
     d->catalog.changed = on_residency;
     d->catalog.arg = d;
     int rc = wt_mover_new(d->loop, d->tier, &d->catalog, &d->conf.mover, &d->log, &d->mover, err);

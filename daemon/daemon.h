@@ -69,7 +69,7 @@ void wt_daemon_stop(struct wt_daemon *d);
 void wt_daemon_free(struct wt_daemon *d);
 
 uint64_t wt_daemon_now_ms(const struct wt_daemon *d); /* monotonic */
-uint32_t wt_daemon_now_s(void);                       /* of the calendar */
+uint32_t wt_daemon_now_s(const struct wt_daemon *d);  /* of the daemon's calendar */
 /* It holds the lock and works. */
 bool wt_daemon_active(const struct wt_daemon *d);
 void wt_daemon_half_life(struct wt_daemon *d);

@@ -78,9 +78,14 @@ size_t wt_jobs_count(const struct wt_jobs *jobs) {
     return jobs->count;
 }
 
+/* None where the clock went back. */
+static uint64_t since(uint64_t then_ms, uint64_t now_ms) {
+    return now_ms > then_ms ? now_ms - then_ms : 0;
+}
+
 void wt_job_report(struct wt_job *job, uint64_t epoch, uint64_t step, uint64_t now_ms) {
     if (epoch != job->o.epoch) {
-        uint64_t took = now_ms - job->epoch_ms;
+        uint64_t took = since(job->epoch_ms, now_ms);
         if (epoch > job->o.epoch)
             took /= epoch - job->o.epoch; /* several ended since the last report */
         if (epoch > job->o.epoch && took > job->longest_ms)
@@ -126,7 +131,7 @@ void wt_jobs_expire(struct wt_jobs *jobs, uint64_t now_ms, uint64_t expiry_ms,
                     void (*gone)(void *arg, const struct wt_job *job), void *arg) {
     for (struct wt_job *job = jobs->first, *next; job; job = next) {
         next = job->next;
-        if (now_ms - job->seen_ms < expiry_ms)
+        if (since(job->seen_ms, now_ms) < expiry_ms)
             continue;
         gone(arg, job);
         wt_jobs_remove(jobs, job);
@@ -136,7 +141,7 @@ void wt_jobs_expire(struct wt_jobs *jobs, uint64_t now_ms, uint64_t expiry_ms,
 uint64_t wt_jobs_longest_epoch(const struct wt_jobs *jobs, uint64_t now_ms) {
     uint64_t longest = 0;
     for (const struct wt_job *job = jobs->first; job; job = job->next) {
-        uint64_t running = now_ms - job->epoch_ms;
+        uint64_t running = since(job->epoch_ms, now_ms);
         uint64_t epoch = running > job->longest_ms ? running : job->longest_ms;
         longest = epoch > longest ? epoch : longest;
     }

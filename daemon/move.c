@@ -177,8 +177,8 @@ static void abort_put(struct wt_lane *l) {
 
 static void hold(struct wt_lane *l) {
     struct wt_move *v = l->move;
-    wt_catalog_hold(wt_mover_catalog(v->mover), v->set, v->shard, (uint32_t)v->to, wt_mover_now_s(),
-                    true);
+    wt_catalog_hold(wt_mover_catalog(v->mover), v->set, v->shard, (uint32_t)v->to,
+                    wt_mover_now_s(v->mover), true);
 }
 
 static void on_adopted(struct wt_req *req) {

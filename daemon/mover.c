@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { RECENT = 64, ASIDE_MAX = 1024, TEXT = 256 };
 
@@ -60,8 +59,8 @@ struct wt_catalog *wt_mover_catalog(const struct wt_mover *m) {
 const struct wt_log *wt_mover_log(const struct wt_mover *m) {
     return m->log;
 }
-uint32_t wt_mover_now_s(void) {
-    return (uint32_t)time(NULL);
+uint32_t wt_mover_now_s(const struct wt_mover *m) {
+    return wt_clock_now(&m->catalog->clock);
 }
 
 /* ---- new, free, stop ---- */

@@ -75,7 +75,7 @@ void wt_move_cancel(struct wt_lane *lane);
 struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier);
 struct wt_catalog *wt_mover_catalog(const struct wt_mover *m);
 const struct wt_log *wt_mover_log(const struct wt_mover *m);
-uint32_t wt_mover_now_s(void);
+uint32_t wt_mover_now_s(const struct wt_mover *m);
 void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes); /* came to it, or left it */
 /* The attempt is over: lane->err says how. The lane is free and the move may be gone afterwards. */
 void wt_move_ended(struct wt_lane *lane);

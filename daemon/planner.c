@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     COALESCE_MS = 50, /* what happens within makes one pass */
@@ -136,7 +135,7 @@ static void on_timer(uv_timer_t *timer) {
         p->shape = p->o.catalog->shape;
         p->running = true;
         p->again = false;
-        p->now = (uint32_t)time(NULL);
+        p->now = wt_clock_now(&p->o.catalog->clock);
     }
     struct wt_policy_view view = {.shards = p->o.catalog->shards, .get = get_shard, .arg = p};
     get_tiers(p, tiers);

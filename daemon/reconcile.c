@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { PROBES = 8, SLICE = 50000, FINDS_MAX = 4096 };
 
@@ -174,7 +173,7 @@ static int on_entry(struct wt_req *req, const struct wt_entry *entry) {
     if (!wt_hash_equal(rec.hash, hash) || rec.size != entry->size)
         return 0;
     r->found += !(set->shard[shard].mask & (1u << r->first->tier));
-    wt_catalog_hold(r->catalog, set, shard, r->first->tier, (uint32_t)time(NULL), true);
+    wt_catalog_hold(r->catalog, set, shard, r->first->tier, wt_clock_now(&r->catalog->clock), true);
     return 0;
 }
 

@@ -3,6 +3,7 @@
  * anything is changed. Answers: docs of the protocol name every field; errors say what was given
  * and what is wanted.
  */
+#include "core/json.h"
 #include "core/mem.h"
 #include "daemon/daemon.h"
 #include "daemon/heat.h"
@@ -328,7 +329,7 @@ static int parse_report(const struct wt_daemon *d, const struct wt_job *job, con
 static void count_read(struct wt_daemon *d, struct wt_job *job, const struct wt_read *read) {
     struct wt_shard_state *s =
         &wt_catalog_home(&d->catalog, job->set, read->shard)->shard[read->shard];
-    wt_heat_add(&s->heat, &s->heated, wt_daemon_now_s(), wt_planner_get_half_life(d->planner),
+    wt_heat_add(&s->heat, &s->heated, wt_daemon_now_s(d), wt_planner_get_half_life(d->planner),
                 read->bytes, wt_catalog_size(job->set, read->shard));
     wt_job_read(job, read);
     struct wt_read_stats *r = &d->reads;
@@ -345,14 +346,14 @@ static json_t *report_answer(const struct wt_daemon *d, const struct wt_job *job
                              const json_t *next) {
     json_t *residency = json_array(), *moves = json_array(), *tiers = json_array();
     for (uint32_t t = 0; t < d->n_tiers; t++)
-        json_array_append_new(tiers, json_string(wt_tier_name(d->tier[t])));
+        wt_json_push(&tiers, json_string(wt_tier_name(d->tier[t])));
     for (size_t i = 0; i < json_array_size(next); i++) {
         json_int_t shard = json_integer_value(json_array_get(next, i));
         const struct wt_catalog_set *home = wt_catalog_home(&d->catalog, job->set, (uint64_t)shard);
         int target = wt_mover_target(d->mover, home, (uint64_t)shard);
-        json_array_append_new(residency, json_pack("[I,i]", shard, (int)home->shard[shard].mask));
+        wt_json_push(&residency, json_pack("[I,i]", shard, (int)home->shard[shard].mask));
         if (target >= 0)
-            json_array_append_new(moves, json_pack("[I,s]", shard, wt_tier_name(d->tier[target])));
+            wt_json_push(&moves, json_pack("[I,s]", shard, wt_tier_name(d->tier[target])));
     }
     return json_pack("{s:o, s:o, s:o}", "residency", residency, "tiers", tiers, "moves", moves);
 }

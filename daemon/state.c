@@ -249,17 +249,18 @@ static void apply_rec(struct wt_catalog *c, struct wt_catalog_set *set,
         wt_catalog_lose(c, set, r->shard, r->tiers);
         return;
     }
+    uint32_t since = wt_clock_past(&c->clock, r->since);
     if (r->kind == WT_STATE_HOLD) {
-        wt_catalog_hold(c, set, r->shard, r->tiers, r->since, false);
+        wt_catalog_hold(c, set, r->shard, r->tiers, since, false);
         return;
     }
     struct wt_shard_state *e = &set->shard[r->shard];
     e->heat = r->heat;
-    e->heated = r->heated;
+    e->heated = wt_clock_past(&c->clock, r->heated);
     e->pin = r->pin;
     for (uint32_t t = 1; t < c->n_tiers; t++)
         if (r->tiers & (1u << t))
-            wt_catalog_hold(c, set, r->shard, t, r->since, false);
+            wt_catalog_hold(c, set, r->shard, t, since, false);
 }
 
 bool wt_state_apply(struct wt_state *s, struct wt_catalog *c, struct wt_catalog_set *set) {

@@ -1,5 +1,6 @@
 /* What the control socket shows, as JSON; see daemon.h. Every function returns a new object, or
  * NULL when out of memory. */
+#include "core/json.h"
 #include "daemon/daemon.h"
 
 #include "wafertier/version.h"
@@ -30,11 +31,11 @@ json_t *wt_stats_health(struct wt_daemon *d) {
     json_t *down = json_array();
     for (uint32_t t = 0; t < d->n_tiers; t++)
         if (wt_tier_is_down(d->tier[t]))
-            json_array_append_new(down, json_string(wt_tier_name(d->tier[t])));
-    return json_pack("{s:s, s:s, s:f, s:o, s:s}", "status", status, "version",
+            wt_json_push(&down, wt_json_string(wt_tier_name(d->tier[t])));
+    return json_pack("{s:s, s:s, s:f, s:o, s:o}", "status", status, "version",
                      WAFERTIER_VERSION_STRING, "uptime_s",
                      seconds(wt_daemon_now_ms(d) - d->started_ms), "down", down, "standby_reason",
-                     active || !d->lock ? "" : wt_lock_why(d->lock));
+                     wt_json_string(active || !d->lock ? "" : wt_lock_why(d->lock)));
 }
 
 static uint64_t all_ops(const uint64_t *n) {
@@ -53,28 +54,30 @@ static json_t *tier_json(struct wt_daemon *d, uint32_t t) {
         used += set->retired ? 0 : set->d.m.stored_bytes;
         shards += set->retired ? 0 : set->d.m.shards;
     }
-    json_t *o = json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name",
-                          wt_tier_name(d->tier[t]), "url", wt_tier_url(d->tier[t]), "capacity",
+    json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name",
+                          wt_json_string(wt_tier_name(d->tier[t])), "url",
+                          wt_json_string(wt_tier_url(d->tier[t])), "capacity",
                           number(wt_planner_capacity(d->planner, t)), "used", number(used),
                           "shards", number(shards), "down", s.down, "ops", number(all_ops(s.ops)),
                           "errors", number(all_ops(s.errors)), "bytes_read", number(s.bytes_read),
                           "bytes_written", number(s.bytes_written));
-    json_t *more =
-        json_pack("{s:f, s:f, s:i, s:i, s:b, s:s, s:{s:o, s:o}}", "latency_us", s.latency_us,
-                  "bandwidth", s.bandwidth, "in_flight", (int)s.in_flight, "queued", (int)s.queued,
-                  "full", wt_mover_full(d->mover, t), "last_error", s.last_error, "reported",
-                  "reads", number(d->reads.tier_reads[t]), "bytes", number(d->reads.tier_bytes[t]));
-    if (o && more)
-        json_object_update_new(o, more);
-    else
-        json_decref(more);
+    json_t *more = json_pack(
+        "{s:f, s:f, s:i, s:i, s:b, s:o, s:{s:o, s:o}}", "latency_us", s.latency_us, "bandwidth",
+        s.bandwidth, "in_flight", (int)s.in_flight, "queued", (int)s.queued, "full",
+        wt_mover_full(d->mover, t), "last_error", wt_json_string(s.last_error), "reported", "reads",
+        number(d->reads.tier_reads[t]), "bytes", number(d->reads.tier_bytes[t]));
+    if (!o || !more || json_object_update(o, more) < 0) {
+        json_decref(o);
+        o = NULL;
+    }
+    json_decref(more);
     return o;
 }
 
 static json_t *tiers_array(struct wt_daemon *d) {
     json_t *list = json_array();
     for (uint32_t t = 0; t < d->n_tiers; t++)
-        json_array_append_new(list, tier_json(d, t));
+        wt_json_push(&list, tier_json(d, t));
     return list;
 }
 
@@ -85,8 +88,7 @@ json_t *wt_stats_tiers(struct wt_daemon *d) {
 json_t *wt_stats_dataset(const struct wt_daemon *d, const struct wt_catalog_set *set) {
     json_t *held = json_object();
     for (uint32_t t = 0; t < d->n_tiers; t++)
-        json_object_set_new(held, wt_tier_name(d->tier[t]),
-                            number(t ? set->held[t] : set->d.m.shards));
+        wt_json_put(&held, wt_tier_name(d->tier[t]), number(t ? set->held[t] : set->d.m.shards));
     const struct wt_manifest *m = &set->d.m;
     return json_pack("{s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "name", m->name,
                      "generation", number(m->generation), "retired", set->retired, "shards",
@@ -98,7 +100,7 @@ json_t *wt_stats_dataset(const struct wt_daemon *d, const struct wt_catalog_set 
 json_t *wt_stats_datasets(struct wt_daemon *d) {
     json_t *list = json_array();
     for (size_t i = 0; i < d->catalog.n_sets; i++)
-        json_array_append_new(list, wt_stats_dataset(d, d->catalog.set[i]));
+        wt_json_push(&list, wt_stats_dataset(d, d->catalog.set[i]));
     return json_pack("{s:o}", "datasets", list);
 }
 
@@ -106,8 +108,8 @@ static json_t *job_json(const struct wt_daemon *d, const struct wt_job *j) {
     uint64_t now = wt_daemon_now_ms(d);
     json_t *reads = json_object(), *bytes = json_object();
     for (uint32_t t = 0; t < d->n_tiers; t++) {
-        json_object_set_new(reads, wt_tier_name(d->tier[t]), number(j->tier_reads[t]));
-        json_object_set_new(bytes, wt_tier_name(d->tier[t]), number(j->tier_bytes[t]));
+        wt_json_put(&reads, wt_tier_name(d->tier[t]), number(j->tier_reads[t]));
+        wt_json_put(&bytes, wt_tier_name(d->tier[t]), number(j->tier_bytes[t]));
     }
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
@@ -122,7 +124,7 @@ static json_t *job_json(const struct wt_daemon *d, const struct wt_job *j) {
 json_t *wt_stats_jobs(struct wt_daemon *d) {
     json_t *list = json_array();
     for (const struct wt_job *j = wt_jobs_first(d->jobs); j; j = j->next)
-        json_array_append_new(list, job_json(d, j));
+        wt_json_push(&list, job_json(d, j));
     return json_pack("{s:o}", "jobs", list);
 }
 
@@ -133,13 +135,14 @@ struct move_list {
 
 static void add_move(void *arg, const struct wt_move_info *m) {
     struct move_list *l = arg;
-    json_array_append_new(
-        l->list, json_pack("{s:s, s:o, s:o, s:s?, s:s?, s:s?, s:s, s:o, s:i, s:o, s:s, s:s}",
+    wt_json_push(&l->list,
+                 json_pack("{s:s, s:o, s:o, s:s?, s:s?, s:s?, s:s, s:o, s:i, s:o, s:s, s:o}",
                            "dataset", m->dataset, "shard", number(m->shard), "size",
                            number(m->size), "from", tier_name(l->d, m->from), "to",
                            tier_name(l->d, m->to), "drop", tier_name(l->d, m->drop), "step",
                            m->step, "done", number(m->done), "attempts", (int)m->attempts, "ms",
-                           number(m->ms), "code", wt_err_name(m->rc), "text", m->text));
+                           number(m->ms), "code", wt_err_name(m->rc), "text",
+                           wt_json_string(m->text)));
 }
 
 static json_t *moves_array(struct wt_daemon *d, enum wt_move_list which) {

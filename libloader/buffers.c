@@ -49,8 +49,13 @@ static struct wt_buffer *take_fitting(struct wt_buffers *p, size_t size) {
     return NULL;
 }
 
-static int reserve(struct wt_buffers *p, size_t size, struct wt_err *err) {
-    size_t room = size + ((size_t)2 << 20); /* mapping rounds up to a huge page */
+/* What wt_mem_map takes for a rounded size. */
+static size_t mapped(size_t size) {
+    const size_t huge = (size_t)2 << 20;
+    return size < huge ? size : (size + huge - 1) / huge * huge;
+}
+
+static int reserve(struct wt_buffers *p, size_t room, struct wt_err *err) {
     while (p->free && p->total + room > p->limit)
         drop_first(p);
     if (p->total + room > p->limit && p->more(p->owner, p->total + room - p->limit) == 0)
@@ -60,7 +65,7 @@ static int reserve(struct wt_buffers *p, size_t size, struct wt_err *err) {
                           "a buffer of %zu bytes does not fit the loader's memory (%zu of %zu "
                           "bytes are in use): raise "
                           "'memory', or lower 'window' or 'slots'",
-                          size, p->total, p->limit);
+                          room, p->total, p->limit);
     return 0;
 }
 
@@ -70,9 +75,9 @@ int wt_buffers_get(struct wt_buffers *p, size_t size, struct wt_buffer **out, st
     size = rounded(size ? size : 1);
     pthread_mutex_lock(&p->mutex);
     struct wt_buffer *b = take_fitting(p, size);
-    int rc = b ? 0 : reserve(p, size, err);
+    int rc = b ? 0 : reserve(p, mapped(size), err);
     if (!b && !rc)
-        p->total += size;
+        p->total += mapped(size);
     pthread_mutex_unlock(&p->mutex);
     if (b || rc) {
         if (b)
@@ -83,9 +88,8 @@ int wt_buffers_get(struct wt_buffers *p, size_t size, struct wt_buffer **out, st
     rc = b ? wt_mem_map(&b->mem, size, err)
            : wt_err_set(err, WT_ENOMEM, "out of memory for a buffer");
     pthread_mutex_lock(&p->mutex);
-    p->total -= size;
-    if (!rc)
-        p->total += b->mem.mapped;
+    if (rc)
+        p->total -= mapped(size);
     pthread_mutex_unlock(&p->mutex);
     if (rc) {
         free(b);

@@ -68,6 +68,14 @@ void wt_context_delay(struct wl_context *ctx, struct wt_delay *delay, uint64_t m
     arm_timer(ctx);
 }
 
+void wt_context_undelay(struct wl_context *ctx, struct wt_delay *delay) {
+    struct wt_delay **at = &ctx->delays;
+    while (*at && *at != delay)
+        at = &(*at)->next;
+    if (*at)
+        *at = delay->next;
+}
+
 void wt_context_flush(struct wl_context *ctx) {
     struct wt_delay *list = ctx->delays;
     ctx->delays = NULL;
@@ -111,7 +119,16 @@ static void close_tiers(struct wl_context *ctx) {
 }
 
 static void on_end(struct wt_post *post) {
-    close_tiers((struct wl_context *)((char *)post - offsetof(struct wl_context, end)));
+    struct wl_context *ctx = (struct wl_context *)((char *)post - offsetof(struct wl_context, end));
+    ctx->ended = true;
+    if (ctx->tenants == 0)
+        close_tiers(ctx);
+}
+
+void wt_context_tenant(struct wl_context *ctx, int change) {
+    ctx->tenants += (unsigned)change;
+    if (ctx->ended && ctx->tenants == 0)
+        close_tiers(ctx);
 }
 
 static int open_tiers(struct wl_context *ctx, struct wt_err *err) {

@@ -65,12 +65,18 @@ struct wl_context {
     unsigned caps[WT_TIERS_MAX];
     _Atomic bool down[WT_TIERS_MAX]; /* as last seen by a fetch; for statistics */
     unsigned closing;
+    unsigned tenants; /* leases: the tiers stay open for them */
+    bool ended;
     struct wt_post end;
 };
 
 void wt_context_ref(struct wl_context *ctx);
 void wt_context_post(struct wl_context *ctx, struct wt_post *post);
 void wt_context_delay(struct wl_context *ctx, struct wt_delay *delay, uint64_t ms);
+/* Forgets a delay; nothing happens when it is not pending. I/O thread. */
+void wt_context_undelay(struct wl_context *ctx, struct wt_delay *delay);
+/* One more (1) or one less (-1) that needs the tiers open. I/O thread. */
+void wt_context_tenant(struct wl_context *ctx, int change);
 /* Runs all delays now (they find out themselves that their owner is closing). I/O thread. */
 void wt_context_flush(struct wl_context *ctx);
 /* Takes bytes from the budget; WT_ENOMEM says how many are left. Any thread. */

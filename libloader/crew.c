@@ -65,8 +65,9 @@ int wt_crew_new(unsigned threads, struct wt_crew **out, struct wt_err *err) {
         int rc = m->worker.decoder ? wt_thread_start(&m->thread, member_run, m) : ENOMEM;
         if (rc) {
             wt_decoder_free(m->worker.decoder);
+            rc = wt_err_sys(err, rc, "starting worker thread %u", crew->n);
             wt_crew_free(crew);
-            return wt_err_sys(err, rc, "starting worker thread %u", crew->n);
+            return rc;
         }
     }
     *out = crew;

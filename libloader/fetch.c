@@ -22,6 +22,8 @@ enum { BACKOFF_FIRST_MS = 50, BACKOFF_MAX_MS = 2000 };
 
 static void attempt(struct wt_fetch *f);
 static void advance(struct wt_fetch *f);
+static void work(struct wt_fetch *f, enum wt_fetch_step step,
+                 void (*run)(struct wt_task *, struct wt_worker *));
 
 static void set_step(struct wt_fetch *f, enum wt_fetch_step step) {
     atomic_store_explicit(&f->step, (int)step, memory_order_relaxed);
@@ -240,10 +242,14 @@ static void request_ended(struct wt_fetch *f) {
     if (f->n_flying)
         return;
     wt_count(&f->l->meter.stage[WT_AT_FETCH].busy_ns, wt_now_ns() - f->step_ns);
-    if (f->rc)
+    if (f->rc == WT_EUNSUPPORTED && get_step(f) == WT_FETCH_MAP) { /* not this one: read it */
+        f->err.code = 0;
+        work(f, WT_FETCH_ROOM, wt_decode_room);
+    } else if (f->rc) {
         attempt_failed(f);
-    else
+    } else {
         advance(f);
+    }
 }
 
 static void on_done(struct wt_req *req) {

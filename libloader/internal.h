@@ -99,6 +99,7 @@ struct wt_cursor { /* a place in the sequence of batches */
 
 struct wt_fetch;
 struct wt_reporter;
+struct wt_tenancy;
 
 struct wl_loader {
     struct wl_context *ctx;
@@ -145,6 +146,7 @@ struct wl_loader {
     struct wt_meter meter;
     uint64_t opened_ns;
     struct wt_reporter *reporter;
+    struct wt_tenancy *tenancy;
 };
 
 static inline void wt_lock(struct wl_loader *l) {

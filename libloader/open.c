@@ -11,6 +11,7 @@
 #include "libloader/env.h"
 #include "libloader/options.h"
 #include "libloader/report.h"
+#include "libloader/tenancy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,7 @@ static int build_ring(struct wl_loader *l, struct wt_err *err) {
 }
 
 static void loader_free(struct wl_loader *l) {
+    wt_tenancy_end(l->tenancy);
     if (l->ring) {
         wt_stage_free(l);
         wt_ring_disown(l->ring);
@@ -172,6 +174,8 @@ static int build(struct wl_loader *l, struct wt_err *err) {
     rc = wt_engine_start(l, 0, 0, err);
     if (rc)
         wt_reporter_free(l->reporter);
+    else
+        l->tenancy = wt_tenancy_begin(l->ctx, l->ds.m.name, l->ds.m.generation, l->job);
     return rc;
 }
 

@@ -124,13 +124,12 @@ int wt_state_match(const struct wt_state *saved, const struct wt_state *mine, st
     return rc;
 }
 
+/* A chain, which needs no memory. */
 struct wt_hash wt_state_idx(const struct wt_manifest *m) {
-    struct wt_hasher *h = wt_hasher_new();
-    if (!h) /* all zero matches itself only: a state is then refused, never misread */
-        return (struct wt_hash){0, 0};
-    for (uint32_t i = 0; i < m->n_parts; i++)
-        wt_hasher_add(h, &m->part[i].hash, sizeof m->part[i].hash);
-    struct wt_hash hash = wt_hasher_end(h);
-    wt_hasher_free(h);
+    struct wt_hash hash = {0, 0};
+    for (uint32_t i = 0; i < m->n_parts; i++) {
+        const struct wt_hash link[2] = {hash, m->part[i].hash};
+        hash = wt_hash(link, sizeof link);
+    }
     return hash;
 }

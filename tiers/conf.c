@@ -12,6 +12,14 @@ static const struct wt_conf_opt opts[] = {
      .size = sizeof((struct wt_client_conf *)0)->control,
      .def = "",
      .help = "the daemon's socket, unix:PATH; empty: there is no daemon"},
+    {.name = "lease",
+     .type = WT_CONF_TIME,
+     .offset = offsetof(struct wt_client_conf, lease),
+     .def = "10min",
+     .max = 86400000,
+     .unit = "ms",
+     .help = "a loader's lease on its generation, in the cold tier, is valid for this long and "
+             "renewed at a third of it; gc keeps what is leased; 0: none"},
     WT_TIER_CONF_ROWS(false),
 };
 

@@ -67,6 +67,7 @@
 struct wt_client_conf { /* loader.conf: what a loader or a tool needs */
     struct wt_tier_opts tier[WT_TIERS_MAX];
     size_t n_tiers;    /* cold first */
+    uint64_t lease;    /* ms, 0: a loader writes none */
     char control[256]; /* "unix:/run/wafertier/control.sock"; "": no daemon */
 };
 extern const struct wt_conf_table wt_client_conf_table;

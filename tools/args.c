@@ -115,6 +115,9 @@ static int take_value(const struct wt_arg *arg, const char *text, void *target,
         break;
     case WT_ARG_COUNT:
         rc = take_count(text, &number, err);
+        break;
+    case WT_ARG_TIME:
+        rc = wt_time_parse(text, &number, err);
     }
     if (rc == 0 && arg->max && (number < arg->min || number > arg->max))
         rc = wt_err_set(err, WT_ERANGE, "'%s' is out of range (%" PRIu64 " to %" PRIu64 ")", text,

@@ -7,17 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace,
-                     struct wt_err *err) {
-    *p = (struct wt_publish){.target = target, .replace = replace, .generation = 1};
+enum { LEASE_S = 3600, GC_WAIT_MS = 60000, GC_POLL_MS = 100 };
+
+/* ---- begin ---- */
+
+/* What gc removes now might be what we are about to find and keep. */
+static int wait_for_gc(struct wt_publish *p, struct wt_err *err) {
+    char key[WT_LEASE_KEY];
+    struct wt_lease gc;
+    wt_lease_gc_key(p->name, key);
+    for (int waited = 0;; waited += GC_POLL_MS) {
+        int rc = wt_lease_look(p->target, key, 0, &gc, err);
+        if (rc <= 0)
+            return rc;
+        if (waited >= GC_WAIT_MS)
+            return wt_err_set(err, WT_ELOCKED,
+                              "%s is at work on data set '%s'; try again when it has ended",
+                              gc.holder, p->name);
+        nanosleep(&(struct timespec){.tv_nsec = GC_POLL_MS * 1000000L}, NULL);
+    }
+}
+
+static int hold_name(struct wt_publish *p, struct wt_err *err) {
+    char host[64] = "localhost", holder[100];
+    struct wt_lease lease;
+    gethostname(host, sizeof host - 1);
+    snprintf(holder, sizeof holder, "pack %ld on %s", (long)getpid(), host);
+    wt_lease_init(&lease, WT_LEASE_PACK, p->name, 0, holder, LEASE_S);
+    int rc = wt_hold_take(&p->hold, p->target, &lease, err);
+    return rc < 0 ? rc : wait_for_gc(p, err);
+}
+
+/* Which generation will it be? */
+static int find_generation(struct wt_publish *p, struct wt_err *err) {
     struct wt_err why = {0};
     struct wt_manifest m = {0};
-    int rc = wt_dataset_name_check(name, err);
-    if (rc < 0)
-        return rc;
-    snprintf(p->name, sizeof p->name, "%s", name);
-    rc = wt_target_manifest(target, name, &m, &why);
+    int rc = wt_target_manifest(p->target, p->name, &m, &why);
     if (rc == WT_EMISSING)
         return 0;
     if (rc < 0) {
@@ -27,12 +54,27 @@ int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char 
     }
     p->generation = m.generation + 1;
     wt_manifest_free(&m);
-    if (!replace)
+    if (!p->replace)
         return wt_err_set(err, WT_EEXISTS,
                           "data set '%s' exists in %s; choose another --dataset, or --replace it",
-                          name, wt_tier_url(target->tier));
+                          p->name, wt_tier_url(p->target->tier));
     return 0;
 }
+
+int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace,
+                     struct wt_err *err) {
+    *p = (struct wt_publish){.target = target, .replace = replace, .generation = 1};
+    int rc = wt_dataset_name_check(name, err);
+    if (rc < 0)
+        return rc;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    rc = find_generation(p, err);
+    if (rc == 0)
+        rc = hold_name(p, err);
+    return rc;
+}
+
+/* ---- objects ---- */
 
 static int note_name(struct wt_bytes *list, const char *name, struct wt_err *err) {
     return wt_bytes_add(list, name, strlen(name) + 1) < 0
@@ -86,6 +128,7 @@ int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_
                                .codec = codec};
     char name[WT_OBJECT_NAME];
     uint8_t encoded[WT_IDX_RECORD];
+    wt_hold_keep(&p->hold);
     wt_shard_name(p->name, p->shards, &rec, name);
     int rc = put_once(p, name, shard->data, shard->size, err);
     if (rc < 0)
@@ -120,15 +163,44 @@ static int put_parts(struct wt_publish *p, struct wt_manifest *m, struct wt_err 
     return rc;
 }
 
-/* What another run had put may have been taken back by it since. */
-static int check_kept(struct wt_publish *p, struct wt_err *err) {
+static int check_all(struct wt_publish *p, const struct wt_bytes *names, struct wt_err *err) {
     int rc = 0;
-    for (size_t at = 0; rc == 0 && at < p->kept.len; at += strlen((char *)p->kept.data + at) + 1) {
+    for (size_t at = 0; rc == 0 && at < names->len; at += strlen((char *)names->data + at) + 1) {
         uint64_t size;
-        rc = wt_sync_stat(p->target->sync, p->target->tier, (char *)p->kept.data + at, &size, err);
+        rc = wt_sync_stat(p->target->sync, p->target->tier, (char *)names->data + at, &size, err);
     }
+    return rc;
+}
+
+/* What another run had put may have been taken back by it since; and where our lease was over for
+ * a while, gc may have removed what we put. */
+static int check_kept(struct wt_publish *p, struct wt_err *err) {
+    wt_hold_keep(&p->hold);
+    int rc = check_all(p, &p->kept, err);
     if (rc < 0)
         wt_err_wrap(err, "another pack of this data set took back a shard; run it again");
+    if (rc == 0 && p->hold.lapsed && (rc = check_all(p, &p->put, err)) < 0)
+        wt_err_wrap(err, "a shard went while the tier was away and the lease could not be renewed; "
+                         "run it again");
+    return rc;
+}
+
+/* The manifest that is about to be replaced stays readable for gc, and for people. */
+static int retire_old(struct wt_publish *p, struct wt_err *err) {
+    char name[WT_OBJECT_NAME], kept[WT_OBJECT_NAME];
+    uint8_t *text = NULL;
+    size_t len = 0;
+    if (p->generation == 1)
+        return 0;
+    wt_manifest_name(p->name, name);
+    wt_retired_name(p->name, p->generation - 1, kept);
+    int rc =
+        wt_sync_read(p->target->sync, p->target->tier, name, WT_MANIFEST_MAX, &text, &len, err);
+    if (rc == 0)
+        rc = note_name(&p->put, kept, err);
+    if (rc == 0)
+        rc = wt_sync_write(p->target->sync, p->target->tier, kept, text, len, WT_PUT_REPLACE, err);
+    free(text);
     return rc;
 }
 
@@ -152,8 +224,9 @@ static int check_generation(struct wt_publish *p, struct wt_err *err) {
     return 0;
 }
 
-/* A put that failed may have been seen through nevertheless (a deadline at the wrong moment). */
-static bool is_published(struct wt_publish *p, const char *text, size_t len) {
+/* A put that failed may have been seen through nevertheless (a deadline at the wrong moment). 1: it
+ * is published, 0: it is not, negative: nobody knows. */
+static int is_published(struct wt_publish *p, const char *text, size_t len) {
     char name[WT_OBJECT_NAME];
     uint8_t *data = NULL;
     size_t got = 0;
@@ -162,7 +235,7 @@ static bool is_published(struct wt_publish *p, const char *text, size_t len) {
         wt_sync_read(p->target->sync, p->target->tier, name, WT_MANIFEST_MAX, &data, &got, NULL);
     bool same = rc == 0 && got == len && memcmp(data, text, len) == 0;
     free(data);
-    return same;
+    return rc < 0 && rc != WT_EMISSING ? rc : same;
 }
 
 static int put_manifest(struct wt_publish *p, const struct wt_manifest *m, struct wt_err *err) {
@@ -183,8 +256,14 @@ static int put_manifest(struct wt_publish *p, const struct wt_manifest *m, struc
     unsigned flags = p->generation > 1 ? WT_PUT_REPLACE : 0;
     struct wt_err why = {0};
     rc = wt_sync_write(p->target->sync, p->target->tier, name, text, len, flags, &why);
-    if (rc < 0 && is_published(p, text, len))
+    int published = rc < 0 ? is_published(p, text, len) : 1;
+    if (published > 0)
         rc = 0;
+    if (published < 0) { /* what it may name must not be taken back */
+        p->put.len = 0;
+        wt_err_wrap(&why, "whether '%s' is published is not known, look with 'wafertier ls' later",
+                    p->name);
+    }
     if (rc < 0 && err)
         *err = why;
     free(text);
@@ -206,6 +285,8 @@ int wt_publish_commit(struct wt_publish *p, struct wt_manifest *m, struct wt_err
         rc = check_kept(p, err);
     if (rc == 0)
         rc = check_generation(p, err);
+    if (rc == 0)
+        rc = retire_old(p, err);
     return rc == 0 ? put_manifest(p, m, err) : rc;
 }
 
@@ -222,6 +303,7 @@ uint64_t wt_publish_undo(struct wt_publish *p, uint64_t *removed) {
 }
 
 void wt_publish_end(struct wt_publish *p) {
+    wt_hold_drop(&p->hold);
     wt_bytes_free(&p->idx);
     wt_bytes_free(&p->put);
     wt_bytes_free(&p->kept);

@@ -2,15 +2,18 @@
  * Putting a data set into a tier: shards in order, then the parts of shards.idx, then the manifest,
  * which alone makes them visible.
  *
- * Happy path: begin (is the name free?) -> shard, shard, ... -> commit. Failures: undo removes
- * every object that this run put; the data set is as it was before. A shard that is there already,
- * with the same name (so the same content hash) and size, is taken as done and not removed by undo.
+ * Happy path: begin (is the name free? a lease keeps gc off) -> shard, shard, ... -> commit. The
+ * manifest that is replaced is kept as a retired one, so that gc knows what belongs to it.
+ * Failures: undo removes every object that this run put; the data set is as it was before. A shard
+ * that is there already, with the same name (so the same content hash) and size, is taken as done
+ * and not removed by undo. Killed: its objects stay, without a name in any manifest, for gc.
  */
 #ifndef WT_TOOLS_PUBLISH_H
 #define WT_TOOLS_PUBLISH_H
 
 #include "core/bytes.h"
 #include "core/dataset.h"
+#include "tools/lease.h"
 #include "tools/target.h"
 
 struct wt_publish {
@@ -22,6 +25,7 @@ struct wt_publish {
     struct wt_bytes idx;  /* encoded records */
     struct wt_bytes put;  /* names of what this run put, NUL-terminated one after the other */
     struct wt_bytes kept; /* names of what was there already */
+    struct wt_hold hold;
 };
 /* An existing data set is WT_EEXISTS unless `replace`. */
 int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char *name, bool replace,

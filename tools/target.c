@@ -97,6 +97,24 @@ int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target,
     return rc;
 }
 
+int wt_target_open_rest(const struct wt_target_opts *opts, struct wt_target *target,
+                        struct wt_tier *rest[WT_TIERS_MAX], size_t *n, struct wt_err *err) {
+    *n = 0;
+    if (opts->url)
+        return 0;
+    struct wt_client_conf *conf = wt_calloc(1, sizeof *conf);
+    if (!conf)
+        return wt_err_set(err, WT_ENOMEM, "no memory for the configuration");
+    int rc = wt_client_conf_load(find_config(opts->config), conf, err);
+    for (size_t i = 1; rc == 0 && i < conf->n_tiers; i++) {
+        conf->tier[i].read_only |= opts->read_only;
+        rc = wt_sync_open(target->sync, &conf->tier[i], &rest[*n], err);
+        *n += rc == 0;
+    }
+    free(conf);
+    return rc;
+}
+
 int wt_target_clone(const struct wt_target *from, struct wt_target *target, struct wt_err *err) {
     struct wt_target t = {.opts = from->opts};
     int rc = open_tier(&t, err);
@@ -112,20 +130,25 @@ void wt_target_close(struct wt_target *target) {
     target->tier = NULL;
 }
 
-int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m,
-                       struct wt_err *err) {
-    char key[WT_OBJECT_NAME];
+static int read_manifest(struct wt_target *t, const char *key, struct wt_manifest *m,
+                         struct wt_err *err) {
     uint8_t *text = NULL;
     size_t len = 0;
-    int rc = wt_dataset_name_check(name, err);
-    if (rc < 0)
-        return rc;
-    wt_manifest_name(name, key);
-    rc = wt_sync_read(t->sync, t->tier, key, WT_MANIFEST_MAX, &text, &len, err);
+    int rc = wt_sync_read(t->sync, t->tier, key, WT_MANIFEST_MAX, &text, &len, err);
     if (rc == 0 && (rc = wt_manifest_parse((const char *)text, len, m, err)) < 0)
         wt_err_wrap(err, "%s", key);
     free(text);
     return rc;
+}
+
+int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m,
+                       struct wt_err *err) {
+    char key[WT_OBJECT_NAME];
+    int rc = wt_dataset_name_check(name, err);
+    if (rc < 0)
+        return rc;
+    wt_manifest_name(name, key);
+    return read_manifest(t, key, m, err);
 }
 
 /* parts[i] gets the bytes of part i. */
@@ -143,8 +166,18 @@ static int read_parts(struct wt_target *t, const char *name, const struct wt_man
 
 int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *d,
                       struct wt_err *err) {
+    char key[WT_OBJECT_NAME];
+    int rc = wt_dataset_name_check(name, err);
+    if (rc < 0)
+        return rc;
+    wt_manifest_name(name, key);
+    return wt_target_generation(t, name, key, d, err);
+}
+
+int wt_target_generation(struct wt_target *t, const char *name, const char *manifest,
+                         struct wt_dataset *d, struct wt_err *err) {
     struct wt_manifest m = {0};
-    int rc = wt_target_manifest(t, name, &m, err);
+    int rc = read_manifest(t, manifest, &m, err);
     if (rc < 0)
         return rc;
     uint32_t n = m.n_parts;

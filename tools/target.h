@@ -24,6 +24,10 @@ struct wt_target {
     char control[256];        /* the daemon's socket, "" for none */
 };
 int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target, struct wt_err *err);
+/* Opens the tiers after the first of the same configuration beside it, on the same thread: *n of
+ * them. None with a URL. */
+int wt_target_open_rest(const struct wt_target_opts *opts, struct wt_target *target,
+                        struct wt_tier *rest[WT_TIERS_MAX], size_t *n, struct wt_err *err);
 /* One more connection to the same tier, for another thread. */
 int wt_target_clone(const struct wt_target *from, struct wt_target *target, struct wt_err *err);
 void wt_target_close(struct wt_target *target);
@@ -31,6 +35,9 @@ void wt_target_close(struct wt_target *target);
 /* The data set's newest generation: manifest and shards.idx, checked. */
 int wt_target_dataset(struct wt_target *t, const char *name, struct wt_dataset *d,
                       struct wt_err *err);
+/* A generation by the name of its manifest (a retired one). */
+int wt_target_generation(struct wt_target *t, const char *name, const char *manifest,
+                         struct wt_dataset *d, struct wt_err *err);
 /* The manifest alone; free with wt_manifest_free. */
 int wt_target_manifest(struct wt_target *t, const char *name, struct wt_manifest *m,
                        struct wt_err *err);

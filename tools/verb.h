@@ -13,9 +13,16 @@
 
 enum { WT_EXIT_OK = 0, WT_EXIT_FAILED = 1, WT_EXIT_USAGE = 2, WT_EXIT_INTERRUPTED = 130 };
 
-/* FLAG: bool. TEXT: const char *. SIZE: uint64_t bytes ("64MiB"). COUNT: uint64_t. CHOICE: int, the
- * index in `choices`. */
-enum wt_arg_type { WT_ARG_FLAG, WT_ARG_TEXT, WT_ARG_SIZE, WT_ARG_COUNT, WT_ARG_CHOICE };
+/* FLAG: bool. TEXT: const char *. SIZE: uint64_t bytes ("64MiB"). COUNT: uint64_t. TIME:
+ * uint64_t milliseconds ("7d"). CHOICE: int, the index in `choices`. */
+enum wt_arg_type {
+    WT_ARG_FLAG,
+    WT_ARG_TEXT,
+    WT_ARG_SIZE,
+    WT_ARG_COUNT,
+    WT_ARG_TIME,
+    WT_ARG_CHOICE
+};
 
 struct wt_arg {
     const char *name; /* long name, without dashes */
@@ -24,7 +31,7 @@ struct wt_arg {
     size_t offset; /* in the target struct */
     const char
         *value; /* how help calls the value; CHOICE: "auto|tar|zstd", the choices themselves */
-    uint64_t min, max; /* SIZE, COUNT: inclusive; max 0: any */
+    uint64_t min, max; /* SIZE, COUNT, TIME: inclusive; max 0: any */
     const char *help;
 };
 
@@ -40,7 +47,7 @@ struct wt_verb {
 };
 
 extern const struct wt_verb wt_verb_pack, wt_verb_verify, wt_verb_ls, wt_verb_cat, wt_verb_gen,
-    wt_verb_stats;
+    wt_verb_stats, wt_verb_gc;
 const struct wt_verb *const *wt_verbs(size_t *n);
 
 /* What is left after the options. */

@@ -422,6 +422,14 @@ static void test_verify_every_read(void **state) {
     struct kit k;
     kit_make(&k, &tar);
     kit_copy_all(&k, 2);
+    char text[700]; /* safe maps are not changed by who writes to the file */
+    snprintf(text, sizeof text,
+             "tier \"cold\" { url = \"file://%s/cold\" }\n"
+             "tier \"warm\" { url = \"file://%s/warm\" }\n"
+             "tier \"hot\" { url = \"file://%s/hot?map=always\" }\n",
+             k.root, k.root, k.hot);
+    assert_int_equal(unlink(k.config), 0);
+    kit_config(&k, text);
     wl_options o = pad_options(&k);
     o.epochs = 0;
     o.verify_every_read = 1;

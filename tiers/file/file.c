@@ -279,7 +279,29 @@ static void file_cancel(struct wt_tier *tier, struct wt_req *req) {
 
 /* ---- open and close ---- */
 
-static int parse_url(const char *text, char path[512], bool *bounce, struct wt_err *err) {
+struct url_params {
+    bool bounce;
+    enum file_map map;
+};
+
+static bool take_param(const struct wt_url_param *p, struct url_params *out) {
+    static const char *const maps[] = {
+        [FILE_MAP_SAFE] = "safe", [FILE_MAP_ALWAYS] = "always", [FILE_MAP_NEVER] = "never"};
+    if (strcmp(p->name, "bounce") == 0) {
+        out->bounce = strcmp(p->value, "1") == 0;
+        return out->bounce || strcmp(p->value, "0") == 0;
+    }
+    for (unsigned i = 0; strcmp(p->name, "map") == 0 && i <= FILE_MAP_NEVER; i++) {
+        if (strcmp(p->value, maps[i]) == 0) {
+            out->map = (enum file_map)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int parse_url(const char *text, char path[512], struct url_params *params,
+                     struct wt_err *err) {
     struct wt_url url;
     int rc = wt_url_parse(text, &url, err);
     if (rc < 0)
@@ -293,16 +315,13 @@ static int parse_url(const char *text, char path[512], bool *bounce, struct wt_e
     if (len == 0)
         return wt_err_set(err, WT_EINVAL, "url \"%.200s\": the root folder itself cannot be a tier",
                           text);
-    *bounce = false;
+    *params = (struct url_params){0};
     for (size_t i = 0; i < url.n_params; i++) {
-        const struct wt_url_param *p = &url.param[i];
-        bool known = strcmp(p->name, "bounce") == 0 &&
-                     (strcmp(p->value, "0") == 0 || strcmp(p->value, "1") == 0);
-        if (!known)
+        if (!take_param(&url.param[i], params))
             return wt_err_set(err, WT_EINVAL,
-                              "url \"%.200s\": %s=%.60s: only bounce=0 or 1 is known", text,
-                              p->name, p->value);
-        *bounce = p->value[0] == '1';
+                              "url \"%.200s\": %s=%.60s: known are bounce=0 or 1, map=safe, "
+                              "always or never",
+                              text, url.param[i].name, url.param[i].value);
     }
     memcpy(path, url.path, len + 1);
     return 0;
@@ -346,17 +365,19 @@ static const double priors_us[] = {[FILE_TMPFS] = 30, [FILE_LOCAL] = 200, [FILE_
 
 static int file_open(struct wt_tier *tier, const char *text, struct wt_err *err) {
     char path[512];
-    bool bounce;
-    int rc = parse_url(text, path, &bounce, err);
+    struct url_params params;
+    int rc = parse_url(text, path, &params, err);
     if (rc < 0)
         return rc;
     struct file_tier *f = calloc(1, sizeof *f);
     if (f)
-        f->root = file_root_new(wt_backend_opts(tier), path, bounce);
+        f->root = file_root_new(wt_backend_opts(tier), path, params.bounce);
     if (!f || !f->root) {
         free(f);
         return wt_err_set(err, WT_ENOMEM, "out of memory for a tier");
     }
+    f->root->map =
+        params.map == FILE_MAP_SAFE && !file_leases_possible() ? FILE_MAP_NEVER : params.map;
     rc = make_pool(tier, f, err);
     if (rc < 0) {
         file_root_unref(f->root);
@@ -385,6 +406,7 @@ static void on_pool_closed(void *arg) {
 static void file_close(struct wt_tier *tier) {
     struct file_tier *f = wt_backend_state(tier);
     atomic_store(&f->root->closing, true);
+    file_maps_closing(f->root);
     /* Failing that, the locks go with the root. */
     background(tier, WT_OP_UNLOCK, NULL, file_run_release_all, NULL);
     wt_pool_close(f->pool, on_pool_closed, tier);
@@ -392,7 +414,7 @@ static void file_close(struct wt_tier *tier) {
 
 const struct wt_backend wt_backend_file = {
     .scheme = "file",
-    .help = "file:///PATH[?bounce=1] (bounce: treat it as a network mount)",
+    .help = "file:///PATH[?bounce=1][&map=safe|always|never] (bounce: treat it as a network mount)",
     .depth = 16,
     .prior_us = 200,
     .open = file_open,

@@ -5,6 +5,7 @@
  *   root.c    the root folder: what kind of file system, is it (still) there, the descriptor on it
  *   get.c     STAT, GET      put.c   PUT_*, REMOVE      list.c   LIST and walking
  *   usage.c   capacity       lock.c  LOCK, UNLOCK       maps.c   MAP and the kept mappings
+ *   lease.c   what makes mapping safe
  *
  * A job owns copies of all it needs, so that it can be abandoned when a mount hangs; but for the
  * caller's buffers, which it touches directly on file systems that do not hang (`direct`: then the
@@ -44,6 +45,8 @@ struct file_lock { /* held; gone with its descriptor */
 };
 
 struct file_mapping;
+/* SAFE: with a lease; ALWAYS: bare, somebody who truncates a file kills its reader. */
+enum file_map { FILE_MAP_SAFE, FILE_MAP_ALWAYS, FILE_MAP_NEVER };
 
 enum file_scan { SCAN_NEVER, SCAN_RUNS, SCAN_DONE, SCAN_FAILED };
 
@@ -51,8 +54,9 @@ enum file_scan { SCAN_NEVER, SCAN_RUNS, SCAN_DONE, SCAN_FAILED };
 struct file_root {
     atomic_uint refs;
     char path[512];
-    char instance[48]; /* begins the names of this tier's temporaries */
+    char instance[64]; /* begins the names of this tier's temporaries */
     bool read_only, bounce;
+    enum file_map map;
     atomic_bool closing; /* ends a long count */
     uint64_t capacity;
 
@@ -69,6 +73,9 @@ struct file_root {
     struct wt_err scan_err;
     struct file_lock *locks;
     struct file_mapping *mappings;
+    size_t n_mappings;
+    bool watched; /* a thread looks after their leases */
+    pthread_cond_t unwatch;
 };
 
 struct file_put {
@@ -179,6 +186,13 @@ int file_reserve(struct file_job *job, const struct file_dir *dir, uint64_t size
 void file_unreserve(struct file_root *root, uint64_t size);
 /* The book after a commit (added, of which `reserved` were held) or a remove (taken). */
 void file_used_changed(struct file_root *root, uint64_t added, uint64_t taken, uint64_t reserved);
+
+/* lease.c: read leases on files that are mapped. */
+void file_maps_closing(struct file_root *root); /* ends the watch where there is no mapping */
+bool file_leases_possible(void);
+bool file_lease_take(int fd);
+bool file_lease_breaks(int fd); /* somebody waits to write */
+void file_lease_end(int fd);    /* fine where there is none */
 
 void file_lock_keep(struct file_root *root, struct file_lock *lock);
 void file_lock_free(struct file_lock *lock);

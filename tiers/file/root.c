@@ -8,6 +8,8 @@
  */
 #include "tiers/file/file.h"
 
+#include "core/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -57,13 +59,21 @@ struct file_root *file_root_new(const struct wt_tier_opts *opts, const char *pat
         random = uv_hrtime();
     root->refs = 1;
     snprintf(root->path, sizeof root->path, "%s", path);
-    snprintf(root->instance, sizeof root->instance, "%d-%016llx-", (int)getpid(),
+    struct wt_process self = wt_process_self();
+    char process[WT_PROCESS_TEXT];
+    wt_process_format(&self, process); /* gc can tell whether a temporary's owner lives */
+    snprintf(root->instance, sizeof root->instance, "%s-%016llx-", process,
              (unsigned long long)random);
     root->read_only = opts->read_only;
     root->bounce = bounce;
     root->capacity = opts->capacity;
     pthread_mutex_init(&root->lock, NULL);
-    pthread_cond_init(&root->scanned, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&root->scanned, &clock);
+    pthread_cond_init(&root->unwatch, &clock);
+    pthread_condattr_destroy(&clock);
     return root;
 }
 
@@ -85,6 +95,7 @@ void file_root_unref(struct file_root *root) {
     file_locks_free(root);
     file_dir_unref(root->dir);
     pthread_cond_destroy(&root->scanned);
+    pthread_cond_destroy(&root->unwatch);
     pthread_mutex_destroy(&root->lock);
     free(root);
 }
@@ -195,7 +206,7 @@ enum file_kind file_root_kind(struct file_root *root) {
 
 unsigned file_root_caps(struct file_root *root) {
     pthread_mutex_lock(&root->lock);
-    unsigned caps = root->kind == FILE_TMPFS ? WT_CAP_MAP : 0;
+    unsigned caps = root->kind == FILE_TMPFS && root->map != FILE_MAP_NEVER ? WT_CAP_MAP : 0;
     if (root->is_tmpfs)
         caps |= WT_CAP_VOLATILE;
     if (!root->read_only)

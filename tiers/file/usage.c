@@ -101,7 +101,7 @@ static int wait_counted(struct file_job *job) {
         if (wt_job_stopped(&job->job))
             return WT_ECANCELED;
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += 100000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;

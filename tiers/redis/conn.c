@@ -82,7 +82,7 @@ static void tear_down(struct rds_conn *conn) {
     conn->reader = NULL;
     conn->state = CONN_IDLE;
     conn->fed = conn->body_left = conn->in_pos = conn->in_len = 0;
-    conn->in_body = false;
+    conn->in_body = conn->low_water = false;
     conn->doom.code = 0;
 }
 

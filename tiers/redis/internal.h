@@ -223,6 +223,7 @@ struct rds_conn {
     redisReplyObjectFunctions reader_fn;
     size_t fed; /* bytes of the reply that it is at */
     bool in_body;
+    bool low_water;   /* the socket wakes us for a good piece only */
     size_t body_left; /* of the body; then CRLF */
     size_t in_pos, in_len;
     uint8_t in[RDS_INPUT];

@@ -509,7 +509,7 @@ static void more_candidates_than_it_keeps(void **state) {
 
 static void any_world_keeps_its_capacity(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 1000; seed++) {
+    for (uint64_t seed = 1; seed <= 400; seed++) {
         uint64_t x = seed * UINT64_C(0x9E3779B97F4A7C15);
         struct world *w = make(50 + next_random(&x) % 200, 10, 2 + (uint32_t)(next_random(&x) % 4));
         for (uint64_t i = 0; i < w->n; i++)

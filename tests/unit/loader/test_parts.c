@@ -74,7 +74,7 @@ static void test_buffers(void **state) {
     struct wt_buffer *a, *b, *c;
     struct wt_err err = {0};
     wt_buffers_init(&pool, more, &purse);
-    pool.limit = 16 << 20;
+    pool.limit = 15 << 20;
     assert_int_equal(wt_buffers_get(&pool, 1 << 20, &a, &err), 0);
     assert_int_equal(wt_buffers_get(&pool, 3 << 20, &b, &err), 0);
     memset(a->mem.ptr, 1, 1 << 20);
