@@ -19,6 +19,11 @@
 
 #include <stdint.h>
 
+/* Beside the data sets: the daemon's lock in the cold tier, probes of `wafertier doctor` anywhere
+ * (then a process as in core/process.h, for gc). */
+#define WT_LOCK_KEY ".wafertierd.lock"
+#define WT_DOCTOR_PREFIX ".wafertier.doctor-"
+
 enum {
     WT_MANIFEST_VERSION = 1,
     WT_DATASET_NAME = 64, /* with the NUL; [a-z0-9][a-z0-9._-]* */

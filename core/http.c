@@ -98,14 +98,17 @@ void wt_http_abort(struct wt_http *h) {
     curl_multi_wakeup(h->multi);
 }
 
-/* Everything is set for each call: a handle remembers the last one. The connection stays. */
-static void prepare(struct wt_http *h, const char *method, const char *url, const char *body,
-                    unsigned timeout_ms, struct reply *reply) {
+/* Everything is set for each call: a handle remembers the last one. The connection stays. Texts are
+ * copied, and without them it would call somebody else: WT_ENOMEM. */
+static int prepare(struct wt_http *h, const char *method, const char *url, const char *body,
+                   unsigned timeout_ms, struct reply *reply) {
     CURL *c = h->easy;
     curl_easy_reset(c);
-    curl_easy_setopt(c, CURLOPT_URL, url);
-    curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, h->socket);
-    curl_easy_setopt(c, CURLOPT_PROXY, ""); /* whatever the environment says */
+    if (curl_easy_setopt(c, CURLOPT_URL, url) != CURLE_OK ||
+        curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, h->socket) != CURLE_OK ||
+        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK ||
+        curl_easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK) /* whatever the environment says */
+        return WT_ENOMEM;
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->error);
@@ -116,8 +119,8 @@ static void prepare(struct wt_http *h, const char *method, const char *url, cons
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? strlen(body) : 0));
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, body ? body : "");
     }
-    curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
     h->error[0] = '\0';
+    return 0;
 }
 
 static CURLcode result_of(struct wt_http *h) {
@@ -198,8 +201,8 @@ int wt_http_call(struct wt_http *h, const char *method, const char *path, const 
     snprintf(url, size, "http://localhost%s", path);
     struct reply r = {0};
     long got = 0;
-    prepare(h, method, url, body, timeout_ms ? timeout_ms : 1, &r);
-    int rc = perform(h, &got, &r, err);
+    int rc = prepare(h, method, url, body, timeout_ms ? timeout_ms : 1, &r);
+    rc = rc < 0 ? wt_err_set(err, rc, "out of memory") : perform(h, &got, &r, err);
     free(url);
     if (rc < 0) {
         wt_bytes_free(&r.bytes);

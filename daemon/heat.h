@@ -16,5 +16,9 @@ double wt_heat_at(float heat, uint32_t then, uint32_t now, double half_life_s);
 /* Adds a read of `bytes` of `size`. */
 void wt_heat_add(float *heat, uint32_t *then, uint32_t now, double half_life_s, uint64_t bytes,
                  uint64_t size);
+/* The half-life that fits what is read: at least `least_s`, and long enough that each byte of the
+ * `known` ones is read several times in it at `rate` bytes a second; else heat would tell what was
+ * read last, not what is read often. */
+double wt_heat_half_life(double least_s, uint64_t known, double rate);
 
 #endif

@@ -8,10 +8,9 @@
 #ifndef WT_DAEMON_LOCK_H
 #define WT_DAEMON_LOCK_H
 
+#include "core/dataset.h"
 #include "core/log.h"
 #include "tiers/tier.h"
-
-#define WT_LOCK_KEY ".wafertierd.lock"
 
 struct wt_lock;
 /* changed: on the loop, with true when it is held and false when it no longer is. The first attempt

@@ -2,14 +2,14 @@
  * Fetching, on the I/O thread.
  *
  * Happy path: a kept mapping is used as it is. Else the cheapest tier that is believed to hold the
- * shard is asked: one that can map gives a mapping; others are read, a whole shard in parts of 8
- * MiB, of a part of a shard first the index and then the bytes. The crew checks and decodes; the
- * chunk is ready. Failure modes, in one round over the tiers: a tier that lacks the shard is
- * remembered, a damaged copy counted, a tier that is away noted; each time the next one is asked.
- * After the round: was one away, the round is repeated with back-off until timeout_ms (STORAGE). Is
- * the cold copy damaged, it is read once more and what is good of it is taken (bad samples are the
- * stage's business). Is it nowhere: NOT_FOUND. Anything that is our own fault (memory) ends the
- * fetch at once.
+ * shard is asked: one that can map gives a mapping; others (and what it will not map) are read, a
+ * whole shard in parts of 8 MiB, of a part of a shard first the index and then the bytes. The crew
+ * checks and decodes; the chunk is ready. Failure modes, in one round over the tiers: a tier that
+ * lacks the shard is remembered, a damaged copy counted, a tier that is away noted; each time the
+ * next one is asked. After the round: was one away, the round is repeated with back-off until
+ * timeout_ms (STORAGE). Is the cold copy damaged, it is read once more and what is good of it is
+ * taken (bad samples are the stage's business). Is it nowhere: NOT_FOUND. Anything that is our own
+ * fault (memory) ends the fetch at once.
  */
 #include "libloader/fetch.h"
 

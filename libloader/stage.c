@@ -3,18 +3,16 @@
  * is much to copy.
  *
  * Happy path: for each row the plan says which lane position it is, the unit which chunk and
- * sample; the fields are copied, label, id, size and key are set. Positions beyond a lane's end are
- * padding: zeroes, valid = 0. Failure modes: a sample that is bad in its cold copy is an error,
- * masked, or substituted by the next good position of the window, as the options say; a sample
- * whose field deviates from the manifest is an error. The batch keeps the error of its first such
- * row.
+ * sample; row.c copies it. Several rows are on their way at once, so that the memory of one is
+ * fetched while another is copied. Positions beyond a lane's end are padding: zeroes, valid = 0.
+ * Failure modes: the batch keeps the error of its first row that could not be given.
  */
-#include "libloader/internal.h"
+#include "libloader/row.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-enum { PARTS_MAX = 16 };
+/* Rows on their way: found FAR before they are given, their bytes asked for NEAR before. */
+enum { PARTS_MAX = 16, FAR = 16, NEAR = 6 };
 #define PART_BYTES (UINT64_C(512) << 10)
 
 struct part {
@@ -31,28 +29,6 @@ struct wt_stage {
     struct part part[PARTS_MAX];
 };
 
-struct place { /* where a row's sample is */
-    const struct wt_chunk *chunk;
-    uint32_t sample; /* of the chunk */
-};
-
-/* ---- one row ---- */
-
-static void *cell(const struct wl_batch *b, size_t tensor, uint64_t row) {
-    return (char *)b->tensor[tensor].data + row * b->row_bytes[tensor];
-}
-
-static void set_label(const struct wl_batch *b, size_t tensor, uint64_t row, int32_t label) {
-    memcpy(cell(b, tensor, row), &label, sizeof label);
-}
-
-static void blank_row(const struct wl_loader *l, struct wl_batch *b, uint64_t row) {
-    for (size_t i = 0; i < b->n_tensors; i++)
-        memset(cell(b, i, row), 0, b->row_bytes[i]);
-    set_label(b, l->at_label, row, -1);
-    b->key[row][0] = '\0';
-}
-
 static void fail_row(struct wl_loader *l, struct wl_batch *b, uint64_t row, const wl_error *e) {
     wt_lock(l);
     if (row < b->err_row) {
@@ -60,151 +36,6 @@ static void fail_row(struct wl_loader *l, struct wl_batch *b, uint64_t row, cons
         b->err = *e;
     }
     wt_unlock(l);
-}
-
-static void name_place(const struct wl_loader *l, const struct place *at, wl_error *e) {
-    const struct wt_chunk *c = at->chunk;
-    wt_shard_name(l->dataset, c->shard, &c->rec, e->shard);
-    if (!c->index)
-        return;
-    const char *key = wt_shard_key(c->index, c->index_first + at->sample);
-    size_t n = strlen(key);
-    memcpy(e->key, key, n < sizeof e->key ? n + 1 : sizeof e->key - 1);
-    if (c->index->n_fields)
-        e->offset = wt_shard_ref(c->index, c->index_first + at->sample, 0)->off;
-}
-
-static const char *shown(const struct wt_field *f) {
-    return f->name[0] ? f->name : "image";
-}
-
-static int deviates(struct wl_loader *l, const struct place *at, size_t f,
-                    const struct wt_field_ref *ref, wl_error *e) {
-    const struct wt_chunk *c = at->chunk;
-    const char *key = wt_shard_key(c->index, c->index_first + at->sample);
-    char want[96], have[96];
-    wt_shape_format(&l->field[f].shape, want, sizeof want);
-    if (!ref || ref->shape_id >= c->index->n_shapes)
-        wt_error_set(e, WL_ERROR_UNSUPPORTED,
-                     "sample %s has no field '%s', which every row of a batch needs: leave it out "
-                     "with 'fields'",
-                     key, shown(&l->field[f]));
-    else
-        wt_error_set(e, WL_ERROR_UNSUPPORTED, "sample %s: field '%s' is %s, the data set's is %s",
-                     key, shown(&l->field[f]),
-                     wt_shape_format(&c->index->shape[ref->shape_id], have, sizeof have), want);
-    name_place(l, at, e);
-    return e->code;
-}
-
-/* Plain tars alone have sums of their decoded bytes; a frame's was checked when it was decoded into
- * memory. */
-static int copy_fields(struct wl_loader *l, struct wl_batch *b, uint64_t row,
-                       const struct place *at, wl_error *e) {
-    const struct wt_chunk *c = at->chunk;
-    uint32_t s = c->index_first + at->sample;
-    bool check = l->o.verify_every_read && c->rec.codec == WT_CODEC_TAR;
-    for (size_t f = 0; f < l->n_fields; f++) {
-        const struct wt_field_ref *ref =
-            c->field[f] < 0 ? NULL : wt_shard_ref(c->index, s, (uint32_t)c->field[f]);
-        if (!ref || ref->shape_id != c->shape[f] || ref->len != l->field[f].bytes)
-            return deviates(l, at, f, ref, e);
-        const uint8_t *src = c->data + (ref->off - c->tar_off);
-        struct wt_err err = {0};
-        if (!check) {
-            memcpy(cell(b, f, row), src, l->field[f].bytes);
-        } else if (wt_shard_verify_field(c->index, s, (uint32_t)c->field[f], src, cell(b, f, row),
-                                         &err) < 0) {
-            wt_error_from(e, &err);
-            name_place(l, at, e);
-            return e->code;
-        }
-    }
-    return 0;
-}
-
-static void set_size(struct wl_loader *l, struct wl_batch *b, uint64_t row) {
-    const struct wt_shape *shape = &l->field[l->size_field].shape;
-    int32_t hw[2] = {shape->ndim > 0 ? (int32_t)shape->dim[0] : 1,
-                     shape->ndim > 1 ? (int32_t)shape->dim[1] : 1};
-    memcpy(cell(b, l->at_size, row), hw, sizeof hw);
-}
-
-static void set_identity(struct wl_loader *l, struct wl_batch *b, uint64_t row,
-                         const struct place *at) {
-    const struct wt_shard_index *x = at->chunk->index;
-    uint32_t s = at->chunk->index_first + at->sample;
-    memcpy(cell(b, l->at_id, row), &x->id[s], sizeof x->id[s]);
-    const char *key = wt_shard_key(x, s);
-    size_t n = strlen(key) + 1;
-    memcpy(b->key[row], key, n < WT_RING_KEY ? n : (size_t)WT_RING_KEY);
-    b->key[row][WT_RING_KEY - 1] = '\0';
-}
-
-static int give_sample(struct wl_loader *l, struct wl_batch *b, uint64_t row,
-                       const struct place *at, wl_error *e) {
-    const struct wt_shard_index *x = at->chunk->index;
-    uint32_t s = at->chunk->index_first + at->sample;
-    int rc = copy_fields(l, b, row, at, e);
-    if (rc)
-        return rc;
-    set_label(b, l->at_label, row, x->label[s]);
-    if (l->at_multihot != SIZE_MAX)
-        memcpy(cell(b, l->at_multihot, row), x->multihot + (size_t)s * x->n_multihot,
-               x->n_multihot);
-    set_identity(l, b, row, at);
-    if (l->size_field >= 0)
-        set_size(l, b, row);
-    *(uint8_t *)cell(b, l->at_valid, row) = 1;
-    return 0;
-}
-
-static bool is_bad(const struct place *at) {
-    const struct wt_chunk *c = at->chunk;
-    return !c->index || (c->bad && atomic_load_explicit(&c->bad[at->sample], memory_order_relaxed));
-}
-
-static struct place locate(const struct wl_loader *l, const struct wt_track *t,
-                           const struct wt_unit *u, uint64_t pos) {
-    struct place at;
-    at.chunk = wt_unit_locate(l, u, t->lane, pos, &at.sample);
-    return at;
-}
-
-/* The next good position of the window, in the order in which the lane delivers it. */
-static bool substitute(const struct wl_loader *l, const struct wt_track *t, const struct wt_unit *u,
-                       uint64_t pos, struct place *at) {
-    for (uint64_t k = 1; k < u->count; k++) {
-        struct place other = locate(l, t, u, u->pos + (pos - u->pos + k) % u->count);
-        if (is_bad(&other))
-            continue;
-        *at = other;
-        return true;
-    }
-    return false;
-}
-
-static int bad_row(struct wl_loader *l, struct wl_batch *b, uint64_t row, const struct wt_track *t,
-                   const struct wt_unit *u, uint64_t pos, struct place *at, wl_error *e) {
-    atomic_fetch_add_explicit(&b->stage->bad, 1, memory_order_relaxed);
-    if (l->o.bad == WL_BAD_SUBSTITUTE && substitute(l, t, u, pos, at))
-        return give_sample(l, b, row, at, e);
-    if (l->o.bad == WL_BAD_MASK) {
-        blank_row(l, b, row);
-        if (at->chunk->index)
-            set_identity(l, b, row, at);
-        return 0;
-    }
-    char shard[WT_OBJECT_NAME];
-    wt_shard_name(l->dataset, at->chunk->shard, &at->chunk->rec, shard);
-    const char *key =
-        at->chunk->index ? wt_shard_key(at->chunk->index, at->chunk->index_first + at->sample) : "";
-    wt_error_set(e, WL_ERROR_CORRUPT,
-                 "shard %s: sample %s is damaged in its cold copy: put the shard again, or set "
-                 "'bad' to substitute or mask",
-                 shard, key[0] ? key : "(its index too)");
-    name_place(l, at, e);
-    return e->code;
 }
 
 /* ---- parts ---- */
@@ -229,29 +60,55 @@ static const struct wt_unit *unit_at(struct wl_loader *l, const struct wt_track 
     return u;
 }
 
+/* What is left to do with a run of rows of one lane. */
+struct run {
+    struct wl_loader *l;
+    struct wl_batch *b;
+    const struct wt_track *t;
+    const struct wt_unit *unit; /* of the last row that was found */
+    uint64_t base;              /* lane position of row 0 */
+    struct wt_row row[FAR];     /* by their number modulo FAR */
+    uint64_t n_valid, n_bad;
+};
+
+static void find_row(struct run *r, uint64_t number) {
+    uint64_t pos = r->base + number;
+    if (pos < r->t->samples &&
+        (!r->unit || pos < r->unit->pos || pos - r->unit->pos >= r->unit->count))
+        r->unit = unit_at(r->l, r->t, r->b->epoch, pos);
+    struct wt_row *row = &r->row[number % FAR];
+    *row = (struct wt_row){
+        .number = number, .pos = pos, .track = r->t, .unit = pos < r->t->samples ? r->unit : NULL};
+    wt_row_find(r->l, row);
+}
+
+static bool give_row(struct run *r, uint64_t number) {
+    struct wt_row *row = &r->row[number % FAR];
+    wl_error e;
+    if (wt_row_give(r->l, r->b, row, &e)) {
+        fail_row(r->l, r->b, number, &e);
+        return false;
+    }
+    r->n_valid += row->valid;
+    r->n_bad += row->bad;
+    return true;
+}
+
 static void stage_track(struct wl_loader *l, struct wl_batch *b, const struct wt_track *t,
                         uint64_t first, uint64_t end) {
-    const struct wt_unit *u = NULL;
-    uint64_t base = wt_loader_step_pos(l, b->epoch, b->step) + t->a - t->row, n_valid = 0;
-    for (uint64_t row = first; row < end; row++) {
-        uint64_t pos = base + row;
-        if (pos >= t->samples) {
-            blank_row(l, b, row);
-            continue;
-        }
-        if (!u || pos < u->pos || pos - u->pos >= u->count)
-            u = unit_at(l, t, b->epoch, pos);
-        wl_error e;
-        struct place at = locate(l, t, u, pos);
-        int rc =
-            is_bad(&at) ? bad_row(l, b, row, t, u, pos, &at, &e) : give_sample(l, b, row, &at, &e);
-        if (rc) {
-            fail_row(l, b, row, &e);
-            return;
-        }
-        n_valid += *(uint8_t *)cell(b, l->at_valid, row);
+    struct run r = {
+        .l = l, .b = b, .t = t, .base = wt_loader_step_pos(l, b->epoch, b->step) + t->a - t->row};
+    bool ok = true;
+    for (uint64_t i = first; i < end + FAR && ok; i++) {
+        if (i >= first + FAR)
+            ok = give_row(&r, i - FAR);
+        if (i < end)
+            find_row(&r, i);
+        if (i >= first + FAR - NEAR && i - (FAR - NEAR) < end)
+            wt_row_expect(l, &r.row[(i - (FAR - NEAR)) % FAR]);
     }
-    atomic_fetch_add_explicit(&b->stage->valid, n_valid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->valid, r.n_valid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->bad, r.n_bad, memory_order_relaxed);
 }
 
 /* Counts the step off the units that it used; the last one frees a unit for the next window. */

@@ -74,6 +74,8 @@ int wt_state_decode(const void *buf, size_t len, struct wt_state *s, struct wt_e
     struct wt_state out = {.generation = 0};
     p += HEAD + 4;
     memcpy(out.dataset, p, name);
+    if (wt_dataset_name_check(out.dataset, NULL) < 0 || strlen(out.dataset) != name)
+        return wt_err_set(err, WT_ECORRUPT, "the state names no data set");
     p += name;
     out.generation = wt_get64(p);
     out.idx = (struct wt_hash){wt_get64(p + 8), wt_get64(p + 16)};

@@ -3,7 +3,8 @@
  *
  *   write -> OPEN -> WRITE -> COMMIT -> rest -> (a third of the life) -> write
  *              any failure -> ABORT -> rest
- *   end: what is under way is canceled, then REMOVE, then the memory goes.
+ *   end: what is under way is canceled, then REMOVE, then the memory goes. A COMMIT is waited for
+ *        (not for long): canceled, it could still be seen through, after the REMOVE.
  */
 #include "libloader/tenancy.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REMOVE_MS = 1000 };
+enum { REMOVE_MS = 1000, COMMIT_PATIENCE_MS = 1000 };
 
 struct wt_tenancy {
     struct wl_context *ctx;
@@ -28,7 +29,7 @@ struct wt_tenancy {
     struct wt_req req;
     struct wt_put *put;
     struct wt_err err; /* of this attempt */
-    bool busy, ending, tried, told;
+    bool busy, committing, ending, tried, told;
 };
 
 static void rest(struct wt_tenancy *t);
@@ -77,6 +78,8 @@ static void on_committed(struct wt_req *req) {
     struct wt_tenancy *t = req->arg;
     went_well(t, req);
     t->put = NULL;
+    t->committing = false;
+    wt_context_undelay(t->ctx, &t->delay);
     rest(t);
 }
 
@@ -86,7 +89,7 @@ static void on_written(struct wt_req *req) {
         give_up(t);
         return;
     }
-    t->tried = true;
+    t->tried = t->committing = true;
     submit(t, (struct wt_req){.op = WT_OP_PUT_COMMIT, .put = t->put}, on_committed);
 }
 
@@ -121,13 +124,22 @@ static void write_lease(struct wt_tenancy *t) {
 
 /* ---- between and after ---- */
 
+static struct wt_tenancy *of_delay(struct wt_delay *delay) {
+    return (struct wt_tenancy *)((char *)delay - offsetof(struct wt_tenancy, delay));
+}
+
+/* A flush runs delays early: then it waits on, and this is false. */
+static bool is_due(struct wt_tenancy *t) {
+    uint64_t now = wt_now_ns();
+    if (now >= t->due_ns)
+        return true;
+    wt_context_delay(t->ctx, &t->delay, (t->due_ns - now) / 1000000 + 1);
+    return false;
+}
+
 static void on_due(struct wt_delay *delay) {
-    struct wt_tenancy *t =
-        (struct wt_tenancy *)((char *)delay - offsetof(struct wt_tenancy, delay));
-    uint64_t now = wt_now_ns(); /* a flush runs it early */
-    if (now < t->due_ns)
-        wt_context_delay(t->ctx, delay, (t->due_ns - now) / 1000000 + 1);
-    else
+    struct wt_tenancy *t = of_delay(delay);
+    if (is_due(t))
         write_lease(t);
 }
 
@@ -170,9 +182,21 @@ static void on_start(struct wt_post *post) {
     write_lease(t);
 }
 
+static void on_patience_over(struct wt_delay *delay) {
+    struct wt_tenancy *t = of_delay(delay);
+    if (is_due(t))
+        wt_tier_cancel(&t->req);
+}
+
 static void on_end(struct wt_post *post) {
     struct wt_tenancy *t = (struct wt_tenancy *)((char *)post - offsetof(struct wt_tenancy, end));
     t->ending = true;
+    if (t->committing) {
+        t->delay.run = on_patience_over;
+        t->due_ns = wt_now_ns() + COMMIT_PATIENCE_MS * UINT64_C(1000000);
+        wt_context_delay(t->ctx, &t->delay, COMMIT_PATIENCE_MS);
+        return;
+    }
     if (t->busy) {
         wt_tier_cancel(&t->req);
         return;

@@ -261,6 +261,11 @@ bool wt_tier_is_down(const struct wt_tier *tier) {
     return tier->breaker.open;
 }
 
+void wt_tier_describe(struct wt_tier *tier, wt_fact_fn fact, void *arg) {
+    if (tier->backend->describe && !tier->closing)
+        tier->backend->describe(tier, fact, arg);
+}
+
 uint32_t wt_tier_deadline(const struct wt_tier *tier, uint64_t bytes) {
     uint64_t base = tier->opts.timeout_ms ? tier->opts.timeout_ms : DEFAULT_TIMEOUT_MS;
     uint64_t rate = tier->opts.min_rate ? tier->opts.min_rate : DEFAULT_MIN_RATE;

@@ -37,7 +37,8 @@ struct wt_map;
 enum wt_op {
     WT_OP_STAT, /* key -> size */
     WT_OP_GET,  /* key, off, buf, len -> got (short only at the object's end) */
-    WT_OP_MAP,  /* key -> map: the whole object in memory, kept while held; only with WT_CAP_MAP */
+    WT_OP_MAP,  /* key -> map: the whole object in memory, kept while held; only with WT_CAP_MAP.
+                   WT_EUNSUPPORTED: not this object now, read it */
     WT_OP_PUT_OPEN,  /* key, size, flags -> put */
     WT_OP_PUT_WRITE, /* put, off, src, len: parts in any order, each byte once; parts of WT_PART but
                         for the last */
@@ -180,6 +181,12 @@ struct wt_tier_stats {            /* counters since open; bytes count where they
     char last_error[WT_ERR_TEXT];
 };
 void wt_tier_stats(const struct wt_tier *tier, struct wt_tier_stats *out);
+
+/* What a server tells of itself, fact by fact, as in ("", "server", "Redis 7.0.15"). `where` is ""
+ * or, in a cluster, which of its servers. */
+typedef void (*wt_fact_fn)(void *arg, const char *where, const char *name, const char *value);
+/* For tools: it may ask a server and wait, 5 s at most. Most is known after a USAGE only. */
+void wt_tier_describe(struct wt_tier *tier, wt_fact_fn fact, void *arg);
 
 struct wt_map_view {
     const void *data;

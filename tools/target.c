@@ -44,6 +44,14 @@ static const char *find_config(const char *given) {
     return NULL;
 }
 
+int wt_target_config(const char *given, struct wt_client_conf *conf, struct wt_err *err) {
+    const char *path = find_config(given);
+    if (!path)
+        return wt_err_set(err, WT_EINVAL,
+                          "which configuration? Give --config FILE, or set WAFERTIER_CONFIG");
+    return wt_client_conf_load(path, conf, err);
+}
+
 static int from_config(const struct wt_target_opts *opts, struct wt_target *t, struct wt_err *err) {
     const char *path = find_config(opts->config);
     if (!path)

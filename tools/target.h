@@ -6,6 +6,7 @@
 #define WT_TOOLS_TARGET_H
 
 #include "core/dataset.h"
+#include "tiers/conf.h"
 #include "tiers/sync.h"
 
 #include <stdbool.h>
@@ -23,6 +24,8 @@ struct wt_target {
     struct wt_tier_opts opts; /* as opened: for further threads */
     char control[256];        /* the daemon's socket, "" for none */
 };
+/* The configuration that `given`, $WAFERTIER_CONFIG or the installation names. */
+int wt_target_config(const char *given, struct wt_client_conf *conf, struct wt_err *err);
 int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target, struct wt_err *err);
 /* Opens the tiers after the first of the same configuration beside it, on the same thread: *n of
  * them. None with a URL. */

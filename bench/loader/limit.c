@@ -91,7 +91,7 @@ void limit_prepare(struct limit *l, const uint64_t *order, uint64_t n) {
     l->n_src = n;
     for (uint64_t i = 0; i < n; i++) {
         struct set_place at = set_find(l->set, order[i]);
-        l->src[i] = at.shard->data + at.off;
+        l->src[i] = at.shard->tar + at.off;
     }
 }
 

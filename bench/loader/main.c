@@ -5,6 +5,7 @@
  *
  *   gather   epochs of a plain tar data set against memcpy of the same rows in the same order
  *   decode   epochs of a .tar.zst data set against ZSTD_decompressDCtx of the same frames
+ *   run      epochs of the loader alone, to be profiled
  *   gap      the time between the last batch of an epoch and the first of the next, in steps
  *   paced    a consumer that works for 1.25 steps on each batch: how much of its time it waits
  *
@@ -119,6 +120,22 @@ static void run_pairs(struct bench *b, bool decode) {
     print_pairs(b, &ours, &limit, (double)n, decode ? 0.90 : b->opts.verify ? 0.50 : 0.80);
 }
 
+static void run_alone(struct bench *b) {
+    static struct side ours;
+    struct ours o;
+    ours_open(&o, &b->set, &b->opts);
+    ours_epoch(&o);
+    for (unsigned i = 0; i < b->pairs; i++) {
+        struct bench_use began = bench_now(&b->meter);
+        ours_epoch(&o);
+        ours.use[i] = bench_since(&b->meter, &began);
+    }
+    printf("%s, %u threads, batch %llu\n", b->what, b->opts.threads,
+           (unsigned long long)b->opts.batch);
+    print_side("ours", &ours, b->pairs, (double)(o.info.steps * o.info.rank_batch));
+    ours_close(&o);
+}
+
 /* ---- the consumer's side ---- */
 
 static double median_step(const double *at, uint64_t steps) {
@@ -227,7 +244,7 @@ static void parse(struct bench *b, int argc, char **argv) {
         }
     }
     if (argc - optind != 3)
-        bench_die("bench_loader FOLDER DATASET gather|decode|gap|paced [options]");
+        bench_die("bench_loader FOLDER DATASET gather|decode|run|gap|paced [options]");
     b->opts.folder = argv[optind];
     b->opts.dataset = argv[optind + 1];
     b->mode = argv[optind + 2];
@@ -242,12 +259,14 @@ int main(int argc, char **argv) {
     name_set(&b);
     if (strcmp(b.mode, "gather") == 0 || strcmp(b.mode, "decode") == 0)
         run_pairs(&b, strcmp(b.mode, "decode") == 0);
+    else if (strcmp(b.mode, "run") == 0)
+        run_alone(&b);
     else if (strcmp(b.mode, "gap") == 0)
         run_gap(&b);
     else if (strcmp(b.mode, "paced") == 0)
         run_paced(&b);
     else
-        bench_die("mode '%s' is none of gather, decode, gap, paced", b.mode);
+        bench_die("mode '%s' is none of gather, decode, run, gap, paced", b.mode);
     set_close(&b.set);
     return 0;
 }

@@ -63,6 +63,20 @@ static void open_shard(struct set *s, uint64_t number, const char *folder, const
         bench_die("%s: %s", name, err.text);
 }
 
+static const uint8_t *decode_shard(const struct set_shard *sh, struct wt_decoder *d) {
+    const struct wt_shard_index *x = &sh->index;
+    struct wt_span span = wt_shard_span(x, 0, sh->rec.samples);
+    struct wt_err err = {0};
+    uint8_t *tar = malloc(span.tar_len);
+    if (!tar || !d)
+        bench_die("out of memory");
+    for (uint32_t i = span.frame_first; i < span.frame_first + span.n_frames; i++)
+        if (wt_shard_decode_frame(d, x, i, sh->data + x->frame[i].off, tar + x->frame[i].tar_off,
+                                  &err) < 0)
+            bench_die("%s", err.text);
+    return tar;
+}
+
 void set_open(struct set *s, const char *folder, const char *dataset) {
     uint64_t bytes;
     read_index(s, folder, dataset);
@@ -74,12 +88,19 @@ void set_open(struct set *s, const char *folder, const char *dataset) {
     s->shard = calloc(m->shards, sizeof *s->shard);
     if (!s->shard)
         bench_die("out of memory");
-    for (uint64_t i = 0; i < m->shards; i++)
+    struct wt_decoder *d = wt_decoder_new();
+    for (uint64_t i = 0; i < m->shards; i++) {
+        struct set_shard *sh = &s->shard[i];
         open_shard(s, i, folder, dataset);
+        sh->tar = sh->rec.codec == WT_CODEC_TAR ? sh->data : decode_shard(sh, d);
+    }
+    wt_decoder_free(d);
 }
 
 void set_close(struct set *s) {
     for (uint64_t i = 0; i < s->ds.m.shards; i++) {
+        if (s->shard[i].tar != s->shard[i].data)
+            free((void *)s->shard[i].tar);
         munmap((void *)s->shard[i].data, s->shard[i].rec.size);
         wt_shard_index_free(&s->shard[i].index);
     }

@@ -12,6 +12,7 @@
 
 struct set_shard {
     const uint8_t *data; /* the whole object, mapped and touched */
+    const uint8_t *tar;  /* its tar stream up to the index; data itself when it is a plain tar */
     struct wt_shard_rec rec;
     struct wt_shard_index index;
 };

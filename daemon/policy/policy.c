@@ -204,8 +204,8 @@ static void collect(struct wt_policy *p, const struct wt_policy_conf *conf,
                      .mask = s->mask,
                      .young = s->age < conf->min_stay,
                      .unwanted = s->unwanted};
-    for (uint32_t t = top + 1; t <= wanted; t++)
-        if (usable & (1u << t))
+    for (uint32_t t = top + 1; t <= wanted && !s->settled; t++)
+        if (usable & ~s->barred & (1u << t))
             offer(&p->come[t], &x);
     x.tie = (int64_t)shard; /* at equal heat the lower numbers stay: the same ones always */
     for (uint32_t t = 1; t < p->n_tiers; t++) {

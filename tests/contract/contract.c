@@ -214,9 +214,14 @@ static int run_fixture(const struct contract_fixture *fixture) {
 
 /* One fixture by name, or all. */
 int main(int argc, char **argv) {
-    int failed = 0;
-    for (size_t i = 0; contract_fixtures[i]; i++)
-        if (argc < 2 || strcmp(argv[1], contract_fixtures[i]->name) == 0)
-            failed += run_fixture(contract_fixtures[i]);
-    return failed ? 1 : 0;
+    int failed = 0, ran = 0;
+    for (size_t i = 0; contract_fixtures[i]; i++) {
+        if (argc >= 2 && strcmp(argv[1], contract_fixtures[i]->name) != 0)
+            continue;
+        failed += run_fixture(contract_fixtures[i]);
+        ran++;
+    }
+    if (!ran)
+        print_error("no fixture is called %s\n", argv[1]);
+    return failed || !ran ? 1 : 0;
 }

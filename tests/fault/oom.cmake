@@ -13,6 +13,7 @@ function(oom_test name)
 endfunction()
 
 oom_test(core oom_core.c LIBS wt_daemon wt_core)
+oom_test(http oom_http.c LIBS wt_core)
 oom_test(pack oom_pack.c ../unit/tools/kit.c LIBS wt_tools)
 oom_test(loader oom_loader.c ../integration/loader_kit.c LIBS wt_loader)
 oom_test(daemon oom_daemon.c LIBS fuzz_daemon)

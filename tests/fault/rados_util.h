@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 /* The deadline of each request, and how much later its end may come (the target is one second). */
-enum { FAULT_DEADLINE_MS = 1500, FAULT_LATE_MS = 1000, FAULT_BACK_MS = 30000 };
+enum { FAULT_DEADLINE_MS = 1500, FAULT_LATE_MS = 1000, FAULT_BACK_MS = 90000 };
 
 struct fault {
     struct wt_sync *sync;
@@ -22,7 +22,7 @@ struct fault {
     struct wt_tier_opts opts;
     char pool[64], conf[300];
     char last_error[WT_ERR_TEXT]; /* of fault_do */
-    rados_t ceph; /* client.admin */
+    rados_t ceph;                 /* client.admin */
     rados_ioctx_t io;
 };
 

@@ -221,9 +221,10 @@ int kit_remove(struct kit *k, const char *key) {
 /* ---- every group, or one by name ---- */
 
 static const struct kit_group groups[] = {
-    {"server", "single", kit_server_tests}, {"rights", "acl", kit_rights_tests},
-    {"memory", "small", kit_memory_tests},  {"data", "single", kit_data_tests},
-    {"proxy", "single", kit_proxy_tests},   {"cluster", "cluster", kit_cluster_tests},
+    {"server", "single", kit_server_tests},   {"rights", "acl", kit_rights_tests},
+    {"memory", "small", kit_memory_tests},    {"data", "single", kit_data_tests},
+    {"proxy", "single", kit_proxy_tests},     {"cluster", "cluster", kit_cluster_tests},
+    {"hostile", "single", kit_hostile_tests},
 };
 
 struct bound {

@@ -68,6 +68,6 @@ struct kit_group {
     const struct kit_test *tests;
 };
 extern const struct kit_test kit_server_tests[], kit_rights_tests[], kit_memory_tests[],
-    kit_data_tests[], kit_proxy_tests[], kit_cluster_tests[];
+    kit_data_tests[], kit_proxy_tests[], kit_cluster_tests[], kit_hostile_tests[];
 
 #endif

@@ -201,5 +201,6 @@ void rados_op_probe(struct wt_tier *tier, struct wt_req *req);
 void rados_op_lock(struct wt_tier *tier, struct wt_req *req);
 void rados_op_unlock(struct wt_tier *tier, struct wt_req *req);
 void rados_put_drop(struct wt_tier *tier, struct wt_put *put);
+void rados_describe(struct wt_tier *tier, wt_fact_fn fact, void *arg);
 
 #endif

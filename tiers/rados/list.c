@@ -20,6 +20,7 @@ struct list_job {
     struct rados_client *client; /* on the loop only */
     struct rados_call *call;     /* on the loop only; NULL: a count, or nobody waits any more */
     struct rados_walk walk;
+    int ended_by; /* what on_entry gave; written by the loop while the worker waits */
     int rc;
     struct wt_err err;
     uint64_t stored;
@@ -66,9 +67,13 @@ static void hand_out(struct wt_job *job) {
     struct list_job *j = (struct list_job *)job;
     if (j->call)
         wt_req_alive(j->call->req);
-    /* on_entry may cancel the request, which takes the call from the job. */
-    for (size_t i = 0; i < j->n && j->rc == 0 && j->call; i++)
-        j->rc = j->call->req->on_entry(j->call->req, &j->entry[i]);
+    /* on_entry may cancel the request, which takes the call from the job; the worker goes on then.
+     */
+    int rc = 0;
+    for (size_t i = 0; i < j->n && rc == 0 && j->call; i++)
+        rc = j->call->req->on_entry(j->call->req, &j->entry[i]);
+    if (j->call)
+        j->ended_by = rc;
 }
 
 /* On the worker. 0, or what ends the walk. */
@@ -76,7 +81,7 @@ static int flush(struct list_job *j) {
     if (j->n && !wt_job_progress(&j->job))
         return WT_ECANCELED;
     j->n = j->text_len = 0;
-    return j->rc;
+    return j->ended_by;
 }
 
 static int gather(void *arg, const struct wt_entry *entry) {

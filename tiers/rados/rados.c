@@ -54,4 +54,5 @@ const struct wt_backend wt_backend_rados = {
         },
     .cancel = rados_call_cancel,
     .drop = rados_put_drop,
+    .describe = rados_describe,
 };

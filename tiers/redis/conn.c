@@ -82,7 +82,7 @@ static void tear_down(struct rds_conn *conn) {
     conn->reader = NULL;
     conn->state = CONN_IDLE;
     conn->fed = conn->body_left = conn->in_pos = conn->in_len = 0;
-    conn->in_body = conn->low_water = false;
+    conn->in_body = false;
     conn->doom.code = 0;
 }
 
@@ -353,7 +353,8 @@ void rds_conn_lost(struct rds_conn *conn, const struct wt_err *reason) {
     struct rds *r = conn->node->r;
     struct wt_err why = *reason;
     wt_err_wrap(&why, "%s", conn->node->name);
-    why.code = WT_EDOWN; /* a refused password too: nothing can be done here until it is put right */
+    why.code =
+        WT_EDOWN; /* a refused password too: nothing can be done here until it is put right */
     bool was_ready = conn->state == CONN_READY;
     bool was_good = was_ready && rds_now(r) - conn->ready_ms >= GOOD_LIFE_MS;
     struct rds_cmd *writing = conn->writing;

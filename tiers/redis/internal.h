@@ -32,7 +32,7 @@ enum {
     RDS_PIPELINE = 128, /* small commands in flight on a connection */
     RDS_REDIRECTS = 5,
     RDS_INPUT = 64 << 10,
-    RDS_REPLY_MAX = 16 << 20, /* of replies that hiredis parses */
+    RDS_REPLY_MAX = (4 << 20) + (128 << 10), /* that hiredis parses: the longest header */
 };
 
 struct rds;
@@ -145,6 +145,16 @@ bool rds_info_text(const char *info, const char *name, char *out, size_t size);
 
 /* ---- servers: node.c ---- */
 
+/* What its last INFO told, for people: describe.c. */
+struct rds_about {
+    bool known;
+    char version[32], policy[32], aof[8];
+    uint64_t used, max;
+    int64_t clock_ms; /* its clock less ours */
+};
+void rds_about_note(struct rds_about *about, const char *info);
+void rds_describe(struct wt_tier *tier, wt_fact_fn fact, void *arg);
+
 struct rds_node {
     struct rds *r;
     struct rds_addr addr;
@@ -157,6 +167,7 @@ struct rds_node {
     uint32_t slots; /* that it owns */
     struct wt_err why;
     char run_id[48], mark[48], new_mark[48];
+    struct rds_about about;
 };
 
 int rds_node_find(struct rds *r, const struct rds_addr *addr, struct rds_node **out);
@@ -221,9 +232,8 @@ struct rds_conn {
 
     redisReader *reader;
     redisReplyObjectFunctions reader_fn;
-    size_t fed; /* bytes of the reply that it is at */
+    size_t fed, fed_max; /* bytes of the reply that it is at, and how many there may be */
     bool in_body;
-    bool low_water;   /* the socket wakes us for a good piece only */
     size_t body_left; /* of the body; then CRLF */
     size_t in_pos, in_len;
     uint8_t in[RDS_INPUT];

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { IOV_MAX_OUT = 48, LOOKAHEAD = 1024, LINE_MAX_LEN = 64, LOW_WATER = 128 << 10 };
+enum { IOV_MAX_OUT = 48, LOOKAHEAD = 1024, LINE_MAX_LEN = 64 };
 
 static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 
@@ -126,13 +126,15 @@ static int finish(struct rds_conn *conn, struct rds_cmd *cmd, struct wt_err *err
 static int parse_reply(struct rds_conn *conn, struct rds_cmd *cmd, struct wt_err *err) {
     size_t len = conn->in_len - conn->in_pos;
     void *reply = NULL;
+    if (conn->fed == 0) /* hiredis looks for the end of a line from its start, each time */
+        conn->fed_max = strchr("$*", conn->in[conn->in_pos]) ? RDS_REPLY_MAX : RDS_INPUT;
     if (redisReaderFeed(conn->reader, (const char *)conn->in + conn->in_pos, len) != REDIS_OK ||
         redisReaderGetReply(conn->reader, &reply) != REDIS_OK)
         return bad_reply(err, "an answer that cannot be read");
     conn->fed += len;
     conn->in_pos = conn->in_len;
     if (!reply) {
-        if (conn->fed > RDS_REPLY_MAX)
+        if (conn->fed > conn->fed_max)
             return bad_reply(err, "an answer that is too long");
         return 0;
     }
@@ -269,16 +271,6 @@ static int lost_reading(ssize_t n, struct wt_err *err) {
     return err->code = WT_EDOWN;
 }
 
-/* While much of a body is to come over TCP, we want to be woken for a good piece of it, not for each packet. */
-static void set_low_water(struct rds_conn *conn) {
-    bool wanted = conn->in_body && conn->body_left >= 2 * LOW_WATER;
-    if (wanted == conn->low_water || conn->tls || !conn->node->addr.port)
-        return;
-    int bytes = wanted ? LOW_WATER : 1;
-    if (setsockopt(conn->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0)
-        conn->low_water = wanted;
-}
-
 int rds_conn_read(struct rds_conn *conn, struct wt_err *err) {
     for (;;) {
         struct reading at = where_to(conn);
@@ -286,10 +278,8 @@ int rds_conn_read(struct rds_conn *conn, struct wt_err *err) {
         ssize_t got = receive(conn, &at);
         if (got == -EINTR)
             continue;
-        if (got == -EAGAIN) {
-            set_low_water(conn);
+        if (got == -EAGAIN)
             return 0;
-        }
         if (got <= 0)
             return lost_reading(got, err);
         size_t n = (size_t)got;
@@ -300,9 +290,7 @@ int rds_conn_read(struct rds_conn *conn, struct wt_err *err) {
         if (rc < 0)
             return rc;
         /* A stream that gave less than asked is empty; the loop tells when there is more. */
-        if (!conn->tls && n < room) {
-            set_low_water(conn);
+        if (!conn->tls && n < room)
             return 0;
-        }
     }
 }

@@ -193,6 +193,7 @@ static void op_lock(struct wt_tier *tier, struct wt_req *req) {
     {                                                                                              \
         .scheme = scheme_, .help = help_, .depth = 16, .prior_us = prior_, .open = open_redis,     \
         .close = close_redis, .caps = caps_of, .cancel = cancel_redis, .drop = rds_put_drop,       \
+        .describe = rds_describe,                                                                  \
         .op = {                                                                                    \
             [WT_OP_STAT] = rds_op_stat,                                                            \
             [WT_OP_GET] = rds_op_get,                                                              \

@@ -87,6 +87,7 @@ int rds_survey_add(struct rds *r, struct rds_survey *s, struct rds_cmd *cmd, str
     rds_info_number(info, "maxmemory", &max);
     rds_info_number(info, "connected_clients", &clients);
     check_policy(r, cmd->fixed, info);
+    rds_about_note(&cmd->fixed->about, info);
     uint64_t room = max ? room_of(r, cmd->fixed, used, max, clients) : UINT64_MAX;
     if (room < s->room)
         s->room = room;

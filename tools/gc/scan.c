@@ -16,10 +16,10 @@ static bool older(const struct wt_gc *gc, int64_t since_s, uint64_t age_s) {
 }
 
 /* A put in progress is none: its process lives here, or is of another machine and may live. */
-static bool temporary(const struct wt_gc *gc, const struct wt_entry *entry) {
+static bool temporary(const struct wt_gc *gc, const struct wt_entry *entry, const char *prefix) {
     struct wt_process p;
-    size_t n = strlen(TEMPORARIES);
-    if (strncmp(entry->key, TEMPORARIES, n) == 0 && wt_process_parse(entry->key + n, &p)) {
+    size_t n = strlen(prefix);
+    if (strncmp(entry->key, prefix, n) == 0 && wt_process_parse(entry->key + n, &p)) {
         enum wt_process_state state = wt_process_look(&p);
         if (state != WT_PROCESS_UNKNOWN)
             return state == WT_PROCESS_DEAD;
@@ -57,7 +57,9 @@ bool wt_gc_orphan(struct wt_gc *gc, uint32_t tier, const struct wt_entry *entry,
     out->phase = 0;
     out->why = WT_GC_TEMPORARY;
     if (entry->unpublished)
-        return temporary(gc, entry);
+        return temporary(gc, entry, TEMPORARIES);
+    if (strncmp(entry->key, WT_DOCTOR_PREFIX, strlen(WT_DOCTOR_PREFIX)) == 0)
+        return temporary(gc, entry, WT_DOCTOR_PREFIX);
     if (!parse(entry->key, name, &out->phase))
         return false;
     struct wt_gc_set *set = wt_gc_find(gc, name);

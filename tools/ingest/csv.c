@@ -41,10 +41,11 @@ static char *take_field(struct wt_csv *csv, char *p, char **field, char *stop) {
             return NULL;
         p++;
     }
+    const char *quotes_end = out; /* a CR in quotes is the field's own */
     while (p < csv->end && *p != csv->separator && *p != '\n')
         *out++ = *p++;
     *stop = p < csv->end ? *p : '\0';
-    if (*stop != csv->separator && out > *field && out[-1] == '\r')
+    if (*stop != csv->separator && out > quotes_end && out[-1] == '\r')
         out--;
     char *after = p < csv->end ? p + 1 : p;
     *out = '\0';
@@ -75,13 +76,24 @@ static int take_row(struct wt_csv *csv, size_t *n, uint64_t *line, struct wt_err
     return 1;
 }
 
+/* The first of , ; and tab that the first row has outside quotes. text: NUL-terminated. */
 static char find_separator(const char *text) {
-    text += strspn(text, "\r\n");
-    size_t line = strcspn(text, "\r\n");
     static const char candidates[] = ",;\t";
-    for (const char *c = candidates; *c; c++)
-        if (memchr(text, *c, line))
-            return *c;
+    bool seen[sizeof candidates] = {false}, quoted = false;
+    text += strspn(text, "\r\n");
+    for (const char *p = text; *p && (quoted || *p != '\n'); p++) {
+        const char *c = strchr(candidates, *p);
+        bool begins = p == text || strchr(candidates, p[-1]);
+        if (quoted && *p == '"' && p[1] == '"')
+            p++;
+        else if (*p == '"' && (quoted || begins))
+            quoted = !quoted;
+        else if (c && !quoted)
+            seen[c - candidates] = true;
+    }
+    for (size_t i = 0; i + 1 < sizeof candidates; i++)
+        if (seen[i])
+            return candidates[i];
     return ',';
 }
 

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-enum { SIDE = 64 };
+enum { SIDE = KIT_SIDE };
 
 uint64_t kit_now(void) {
     struct timespec t;
@@ -99,6 +99,10 @@ static void noise(uint8_t *out, size_t n, uint64_t seed) {
     }
 }
 
+void kit_image(uint64_t shard, uint32_t i, unsigned salt, uint8_t *out) {
+    noise(out, SIDE * SIDE, shard * 1000003 + i * 7919 + salt + 1);
+}
+
 static void must(int rc, const struct wt_err *err) {
     if (rc < 0)
         fail_msg("%s", err->text);
@@ -112,7 +116,7 @@ static void write_shard(struct wt_shard_writer *w, uint64_t shard, uint32_t samp
     for (uint32_t i = 0; i < samples; i++) {
         char key[64];
         snprintf(key, sizeof key, "lot/w%llu/s%u", (unsigned long long)shard, i);
-        noise(image, SIDE * SIDE, shard * 1000003 + i * 7919 + salt + 1);
+        kit_image(shard, i, salt, image);
         struct wt_tensor t = {.name = "",
                               .shape = {.dtype = WT_DTYPE_U8, .ndim = 2, .dim = {SIDE, SIDE}},
                               .data = image};
@@ -218,11 +222,12 @@ void kit_write_conf(struct kit *k) {
             "state_folder = \"%s/state\"\ncontrol = \"unix:%s\"\nlog_level = debug\ntick = "
             "100ms\nreport_interval = 50ms\n%s\n",
             k->root, k->sock, k->extra);
-    fprintf(f, "tier cold { url = \"file://%s/cold\" }\n", k->root);
-    fprintf(f, "tier warm { url = \"file://%s/warm\" capacity = \"%s\" }\n", k->root,
-            k->warm_capacity ? k->warm_capacity : "0");
-    fprintf(f, "tier hot { url = \"file://%s\" capacity = \"%s\" }\n", k->hot,
-            k->hot_capacity ? k->hot_capacity : "0");
+    const char *more = k->tier_extra ? k->tier_extra : "";
+    fprintf(f, "tier cold { url = \"file://%s/cold\" %s }\n", k->root, more);
+    fprintf(f, "tier warm { url = \"file://%s/warm\" capacity = \"%s\" %s }\n", k->root,
+            k->warm_capacity ? k->warm_capacity : "0", more);
+    fprintf(f, "tier hot { url = \"file://%s\" capacity = \"%s\" %s }\n", k->hot,
+            k->hot_capacity ? k->hot_capacity : "0", more);
     assert_int_equal(fclose(f), 0);
 }
 

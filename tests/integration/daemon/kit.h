@@ -16,6 +16,7 @@ struct kit {
     char conf[128], log[128], sock[96];
     char extra[512]; /* further options of the configuration, before its tiers */
     const char *hot_capacity, *warm_capacity; /* "8MiB"; NULL: none */
+    const char *tier_extra;                   /* further options of each tier, or NULL */
     pid_t pid;
 };
 
@@ -27,6 +28,10 @@ int kit_teardown(void **state); /* stops the daemon, removes all */
  * number; shards below `keep` do not depend on the salt. Returns the size of a shard. */
 uint64_t kit_pack(struct kit *k, const char *name, uint64_t shards, uint32_t samples,
                   uint64_t generation, unsigned salt, uint64_t keep);
+
+/* Pixel values of sample `i` of a shard that kit_pack writes: SIDE * SIDE bytes. */
+enum { KIT_SIDE = 64 };
+void kit_image(uint64_t shard, uint32_t i, unsigned salt, uint8_t *out);
 
 void kit_write_conf(struct kit *k);
 void kit_start(struct kit *k); /* until /healthz answers */

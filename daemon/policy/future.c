@@ -1,0 +1,172 @@
+/* A job's uses of shards, forward and by the inverse; see future.h. */
+#include "daemon/policy/future.h"
+
+#include <string.h>
+
+/* A shard of so many blocks is read all the time: its uses are taken as evenly spread. */
+enum { BLOCKS_MAX = 8 };
+
+void wt_future_init(struct wt_future *f, const struct wt_plan *plan, const uint64_t *cum,
+                    uint64_t shards, uint64_t epochs, uint64_t ahead) {
+    memset(f, 0, sizeof *f);
+    f->plan = *plan;
+    f->cum = cum;
+    f->shards = shards;
+    f->epochs = epochs;
+    f->span = plan->steps * plan->lane_batch;
+    f->ahead = ahead;
+}
+
+static const struct wt_epoch *epoch_of(struct wt_future *f, uint64_t epoch) {
+    struct wt_epoch *e = &f->cache[epoch % WT_FUTURE_EPOCHS];
+    if (!e->plan || e->epoch != epoch)
+        *e = wt_plan_epoch(&f->plan, epoch);
+    return e;
+}
+
+/* ---- by the inverse ---- */
+
+/* Lane position at which the window begins that holds block i of the stream, in a lane. */
+static uint64_t window_begin(const struct wt_epoch *e, uint32_t lane, uint64_t i) {
+    const struct wt_plan *p = e->plan;
+    uint64_t start = wt_plan_lane_start(p, lane);
+    uint64_t first = wt_epoch_index(e, start);
+    uint64_t shift = (uint64_t)lane * p->o.window / p->o.lanes, k = p->o.window;
+    uint64_t grid = (i - first + shift) / k * k;
+    uint64_t begin = wt_epoch_offset(e, first + (grid > shift ? grid - shift : 0));
+    return begin > start ? begin - start : 0;
+}
+
+static uint32_t lane_at(const struct wt_plan *p, uint64_t pos) {
+    uint32_t lane = (uint32_t)(pos * p->o.lanes / p->o.samples);
+    return wt_plan_lane_start(p, lane + 1) <= pos ? lane + 1 : lane;
+}
+
+static void earlier(uint64_t *best, uint64_t x, uint64_t from) {
+    if (x >= from && x < *best)
+        *best = x;
+}
+
+static uint64_t next_of_block(struct wt_future *f, uint64_t epoch, uint64_t block, uint64_t from) {
+    const struct wt_epoch *e = epoch_of(f, epoch);
+    uint64_t i = wt_epoch_when(e, block), base = epoch * f->span, best = WT_FUTURE_NEVER;
+    uint64_t begin = wt_epoch_offset(e, i), pos = begin;
+    if (f->plan.o.lanes == 1 && f->plan.o.window == 1) {
+        if (pos < f->span)
+            earlier(&best, base + pos, from);
+        return best;
+    }
+    uint32_t lane = lane_at(&f->plan, begin), last = lane_at(&f->plan, wt_epoch_offset(e, i + 1) - 1);
+    for (;; lane = last) { /* a block at a lane's end belongs to the next lane too */
+        pos = window_begin(e, lane, i);
+        if (pos < f->span)
+            earlier(&best, base + pos, from);
+        if (lane == last)
+            return best;
+    }
+}
+
+uint64_t wt_future_next(struct wt_future *f, uint64_t shard, uint64_t from) {
+    uint64_t begin = f->cum[shard], end = f->cum[shard + 1], block = f->plan.o.block;
+    if (begin == end)
+        return WT_FUTURE_NEVER;
+    uint64_t first = begin / block, last = (end - 1) / block;
+    uint64_t epoch = from / f->span, best = WT_FUTURE_NEVER;
+    if (last - first >= BLOCKS_MAX) {
+        uint64_t x = from + f->span / (last - first + 1);
+        return f->epochs && x / f->span >= f->epochs ? WT_FUTURE_NEVER : x;
+    }
+    for (uint64_t e = epoch; e < epoch + 3 && best == WT_FUTURE_NEVER; e++) {
+        if (f->epochs && e >= f->epochs)
+            break;
+        for (uint64_t b = first; b <= last; b++)
+            earlier(&best, next_of_block(f, e, b, from), from);
+    }
+    return best;
+}
+
+double wt_future_part(const struct wt_future *f, uint64_t shard) {
+    uint64_t samples = f->cum[shard + 1] - f->cum[shard], block = f->plan.o.block;
+    return samples <= block ? 1 : (double)block / (double)samples;
+}
+
+uint64_t wt_future_place(const struct wt_future *f, uint64_t epoch, uint64_t step) {
+    uint64_t done = step < f->plan.steps ? step : f->plan.steps;
+    return epoch * f->span + done * f->plan.lane_batch + f->ahead;
+}
+
+/* ---- forward ---- */
+
+static uint64_t find(const struct wt_future *f, uint64_t sample) {
+    uint64_t low = 0, high = f->shards;
+    while (high - low > 1) {
+        uint64_t mid = low + (high - low) / 2;
+        if (f->cum[mid] <= sample)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void load_window(struct wt_future *f, struct wt_future_at *at) {
+    const struct wt_epoch *e = epoch_of(f, at->epoch);
+    uint32_t lane = f->plan.o.lanes - 1 - at->turn;
+    at->loaded = true;
+    at->piece = at->pieces = 0;
+    if (at->window >= wt_epoch_windows(e, lane))
+        return;
+    struct wt_window w = wt_epoch_window(e, lane, at->window);
+    if (w.pos >= f->span)
+        return;
+    at->any = true;
+    at->first = w.piece_first;
+    at->pieces = w.n_pieces;
+    at->x = at->epoch * f->span + w.pos;
+}
+
+static void load_piece(struct wt_future *f, struct wt_future_at *at) {
+    struct wt_piece p = wt_epoch_piece(epoch_of(f, at->epoch), f->plan.o.lanes - 1 - at->turn,
+                                       at->first + at->piece++);
+    at->shard = find(f, p.first);
+    at->end = at->shard + 1;
+    while (at->end < f->shards && f->cum[at->end] < p.first + p.count)
+        at->end++;
+}
+
+static void next_window(struct wt_future *f, struct wt_future_at *at) {
+    at->loaded = false;
+    if (++at->turn < f->plan.o.lanes)
+        return;
+    at->turn = 0;
+    at->window++;
+    if (!at->any) { /* no lane had one: the epoch is over */
+        at->epoch++;
+        at->window = 0;
+    }
+    at->any = false;
+}
+
+bool wt_future_step(struct wt_future *f, struct wt_future_at *at, uint64_t *shard, uint64_t *x) {
+    while (!f->epochs || at->epoch < f->epochs) {
+        if (at->shard < at->end) {
+            *shard = at->shard++;
+            *x = at->x;
+            return true;
+        }
+        if (!at->loaded)
+            load_window(f, at);
+        else if (at->piece < at->pieces)
+            load_piece(f, at);
+        else
+            next_window(f, at);
+    }
+    return false;
+}
+
+void wt_future_seek(struct wt_future *f, struct wt_future_at *at, uint64_t x) {
+    uint64_t pos = x % f->span, lane = wt_plan_lane_samples(&f->plan, 0);
+    *at = (struct wt_future_at){.epoch = x / f->span, .any = true};
+    if (lane)
+        at->window = wt_epoch_window_of(epoch_of(f, at->epoch), 0, pos < lane ? pos : lane - 1);
+}
