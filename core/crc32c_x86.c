@@ -5,9 +5,10 @@
  * Joining: crc(A B) = crc(A) * x^(8 |B|) + crc(B) mod P. In reflected form a carry-less product of
  * two 32-bit values, given to the crc32 instruction, comes out multiplied by x^33 mod P; so the
  * factor for a shift by n bytes is x^(8n - 33) mod P. A processor without both instructions takes
- * the tables.
+ * the tables; one with AVX-512 does long ranges in crc32c_fold.c.
  */
 #include "core/bytes.h"
+#include "core/crc32c.h"
 #include "core/sum.h"
 
 #include <nmmintrin.h>
@@ -59,7 +60,14 @@ X86_CRC static uint32_t crc_sse42(uint32_t crc, const uint8_t *p, size_t len) {
 }
 
 uint32_t wt_crc32c(uint32_t crc, const void *data, size_t len) {
+    size_t done = wt_crc32c_fold_usable(len) ? wt_crc32c_fold(&crc, data, NULL, len) : 0;
+    const uint8_t *rest = (const uint8_t *)data + done;
     if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul"))
-        return crc_sse42(crc, data, len);
-    return wt_crc32c_portable(crc, data, len);
+        return crc_sse42(crc, rest, len - done);
+    return wt_crc32c_portable(crc, rest, len - done);
+}
+
+uint32_t wt_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len) {
+    size_t done = wt_crc32c_fold_usable(len) ? wt_crc32c_fold(&crc, src, dst, len) : 0;
+    return wt_crc32c_pieces(crc, (uint8_t *)dst + done, (const uint8_t *)src + done, len - done);
 }

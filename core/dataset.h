@@ -21,7 +21,7 @@
 
 /* Beside the data sets: the daemon's lock in the cold tier, probes of `wafertier doctor` anywhere
  * (then a process as in core/process.h, for gc). */
-#define WT_LOCK_KEY ".wafertierd.lock"
+#define WT_LOCK_KEY      ".wafertierd.lock"
 #define WT_DOCTOR_PREFIX ".wafertier.doctor-"
 
 enum {

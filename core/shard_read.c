@@ -106,18 +106,6 @@ int wt_shard_decode_frame(struct wt_decoder *d, const struct wt_shard_index *x, 
 
 /* ---- sums ---- */
 
-/* In pieces that stay in the first-level cache between the two passes. */
-static uint32_t sum_and_copy(const uint8_t *src, uint8_t *dst, uint64_t len) {
-    enum { PIECE = 16 << 10 };
-    uint32_t crc = 0;
-    for (uint64_t at = 0; at < len; at += PIECE) {
-        size_t n = len - at < PIECE ? (size_t)(len - at) : (size_t)PIECE;
-        crc = wt_crc32c(crc, src + at, n);
-        memcpy(dst + at, src + at, n);
-    }
-    return crc;
-}
-
 int wt_shard_verify_field(const struct wt_shard_index *x, uint32_t sample, uint32_t field,
                           const void *src, void *dst, struct wt_err *err) {
     const struct wt_field_ref *ref = wt_shard_ref(x, sample, field);
@@ -135,7 +123,8 @@ int wt_shard_verify_field(const struct wt_shard_index *x, uint32_t sample, uint3
     uint8_t *to = dst;
     for (uint64_t at = 0; at < ref->len; at += block, sum++) {
         uint64_t len = ref->len - at < block ? ref->len - at : block;
-        uint32_t crc = to ? sum_and_copy(from + at, to + at, len) : wt_crc32c(0, from + at, len);
+        uint32_t crc =
+            to ? wt_crc32c_copy(0, to + at, from + at, len) : wt_crc32c(0, from + at, len);
         if (crc != *sum)
             return wt_err_set(err, WT_ECORRUPT, "sample '%s', field '%s': wrong sum at byte %llu",
                               wt_shard_key(x, sample), x->field[field], (unsigned long long)at);

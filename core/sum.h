@@ -3,8 +3,8 @@
  * content hash in object names, XXH3-64 for small metadata.
  *
  * crc32c: polynomial 0x1EDC6F41 (Castagnoli), reflected, as in RFC 3720 appendix B.4;
- * crc32c("123456789") = 0xE3069283. Uses SSE4.2 where the processor has it (three interleaved
- * streams), a table elsewhere.
+ * crc32c("123456789") = 0xE3069283. Uses AVX-512 or SSE4.2 where the processor has it, a table
+ * elsewhere.
  */
 #ifndef WT_CORE_SUM_H
 #define WT_CORE_SUM_H
@@ -14,6 +14,8 @@
 
 /* Continues `crc` (0 at the start) over `len` bytes. */
 uint32_t wt_crc32c(uint32_t crc, const void *data, size_t len);
+/* The same, and copies them to dst on the way. */
+uint32_t wt_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
 /* The table path alone, the same sums on any processor. */
 uint32_t wt_crc32c_portable(uint32_t crc, const void *data, size_t len);
 

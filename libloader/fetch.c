@@ -70,7 +70,8 @@ static void finish(struct wt_fetch *f, const wl_error *err) {
     l->idle_fetch[l->n_idle++] = f;
     l->busy--;
     wt_pump(l);
-    pthread_cond_broadcast(&l->ring->cond);
+    if (atomic_load(&l->stopping))
+        pthread_cond_broadcast(&l->ring->cond);
     wt_unlock(l);
 }
 
@@ -132,6 +133,7 @@ static void round_over(struct wt_fetch *f) {
     } else if (f->cold_bad) {
         /* Not even its index can be read: every sample of it is bad, and the stage says so. */
         wt_chunk_release(f->l, f->chunk);
+        wt_chunk_records(f->l, f->chunk);
         f->span.len = 0;
         atomic_store_explicit(&f->tier, 0, memory_order_relaxed);
         finish_ready(f);

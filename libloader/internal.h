@@ -56,7 +56,23 @@ struct wt_chunk {
     uint32_t index_first;      /* number in *index of sample `first` */
     int field[WT_MAX_FIELDS];  /* of each delivered field in *index, or -1 */
     uint32_t shape[WT_MAX_FIELDS]; /* its expected shape's number in *index */
+    bool one_sum;                  /* a sample of the first field has one crc32c (plain tar) */
     _Atomic uint8_t *bad;          /* [count], NULL: all are good */
+};
+
+/* A sample as staging wants it: one cache line, in the order of delivery. What a row needs is
+ * spread over the index's arrays and so over many pages, and a page that the processor has no
+ * translation for costs more than the copy of a small image. */
+enum { WT_RECORD_KEY = 28 };
+struct wt_record {
+    const uint8_t
+        *src; /* the first field; NULL: the sample is bad, or not what the manifest says */
+    const struct wt_chunk *chunk;
+    uint64_t id;
+    int32_t label;
+    uint32_t sample;         /* of the chunk */
+    uint32_t sum;            /* when chunk->one_sum */
+    char key[WT_RECORD_KEY]; /* padded with NULs; "": too long, see the index */
 };
 
 enum wt_unit_state { WT_UNIT_IDLE, WT_UNIT_LOADING, WT_UNIT_READY };
@@ -69,9 +85,10 @@ struct wt_unit {
     uint64_t first_step, last_step, steps_left;
     struct wt_chunk *chunk;
     size_t n_chunks, cap, started, pending;
-    uint64_t since_ns; /* when it was given its window */
-    uint64_t need;     /* when it is first needed: smaller is sooner */
-    wl_error err;      /* code < 0: a chunk failed */
+    struct wt_record *record; /* [count] of lane positions from pos on; NULL in ranged mode */
+    uint64_t since_ns;        /* when it was given its window */
+    uint64_t need;            /* when it is first needed: smaller is sooner */
+    wl_error err;             /* code < 0: a chunk failed */
 };
 
 struct wt_track {
@@ -123,6 +140,7 @@ struct wl_loader {
     struct wt_track *track;
     size_t n_tracks;
     struct wt_unit *units;    /* of all tracks */
+    struct wt_mem records;    /* of all units */
     struct wt_fetch *fetches; /* [n_fetches] */
     struct wt_fetch **idle_fetch;
     unsigned n_fetches, n_idle;
@@ -194,6 +212,17 @@ void wt_fetch_cancel_all(struct wl_loader *l); /* mutex held */
 int wt_fetch_tier(const struct wl_loader *l, const struct wt_chunk *c, bool *decoding);
 uint64_t wt_fetch_decoding(const struct wl_loader *l); /* how many are being decoded. Mutex held */
 
+/* ---- record.c ---- */
+
+void wt_record_fill(const struct wl_loader *l, const struct wt_chunk *c, uint32_t sample,
+                    struct wt_record *out);
+/* The records of all of a chunk's samples; nothing in ranged mode. It was bound, or has no index.
+ */
+void wt_chunk_records(const struct wl_loader *l, const struct wt_chunk *c);
+/* The place of a field in the tar, or NULL where it is not what the manifest says. */
+const struct wt_field_ref *wt_chunk_ref(const struct wl_loader *l, const struct wt_chunk *c,
+                                        uint32_t sample, size_t field);
+
 /* ---- stage.c ---- */
 
 int wt_stage_new(struct wl_loader *l, struct wt_err *err); /* one for each slot */
@@ -205,7 +234,8 @@ void wt_stage_start(struct wl_loader *l, struct wl_batch *b); /* its units are R
 /* Chooses windows or ranged reads by what the context's budget has left, and reserves it. */
 int wt_memory_reserve(struct wl_loader *l, uint64_t ring_bytes, struct wt_err *err);
 void wt_memory_release(struct wl_loader *l);
-unsigned wt_memory_units(const struct wl_loader *l); /* for each track */
+unsigned wt_memory_units(const struct wl_loader *l);  /* for each track */
+uint64_t wt_memory_window(const struct wl_loader *l); /* samples that a window has at most */
 unsigned wt_memory_fetches(const struct wl_loader *l);
 
 #endif

@@ -70,15 +70,21 @@ static unsigned lanes_touched(const struct wl_loader *l) {
            wt_plan_lane_of(&l->plan, l->first_row) + 1;
 }
 
+uint64_t wt_memory_window(const struct wl_loader *l) {
+    const struct wt_plan *p = &l->plan;
+    return min64(p->o.window * p->o.block, p->o.samples / p->o.lanes + 1);
+}
+
 static uint64_t window_need(struct wl_loader *l, const struct shard_sizes *s) {
     const struct wt_plan *p = &l->plan;
     l->ranged = false;
-    uint64_t samples = min64(p->o.window * p->o.block, p->o.samples / p->o.lanes + 1);
+    uint64_t samples = wt_memory_window(l);
     uint64_t block = min64(p->o.block, samples);
     /* A block over two shards is two chunks; a part of a .tar.zst comes in whole frames. */
     uint64_t slack = block == samples ? 0 : 2 * (uint64_t)WT_SMALL_FRAME;
     uint64_t one = buffer_bytes(block * s->sample + min64(slack, s->tar)) + HUGE_PAGE;
-    uint64_t unit = one * (samples / block + 1) + index_bytes(l, samples);
+    uint64_t unit =
+        one * (samples / block + 1) + index_bytes(l, samples) + samples * sizeof(struct wt_record);
     return unit * wt_memory_units(l) * lanes_touched(l);
 }
 

@@ -114,7 +114,7 @@ int wt_ring_new(const struct wt_tensor_spec *spec, size_t n_spec, uint64_t rows,
     pthread_cond_init(&r->cond, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&r->mutex, NULL);
-    r->refs = 1;
+    atomic_init(&r->refs, 1);
     r->n_slots = slots;
     r->rows = rows;
     r->n_tensors = n_spec;
@@ -152,13 +152,12 @@ struct wl_batch *wt_ring_take(struct wt_ring *r) {
 void wt_ring_publish(struct wl_batch *b) {
     b->state = WT_SLOT_READY;
     b->ready_ns = wt_now_ns();
-    pthread_cond_broadcast(&b->ring->cond);
 }
 
 void wt_ring_deliver(struct wl_batch *b) {
     b->state = WT_SLOT_HELD;
     b->refs = 1;
-    b->ring->refs++;
+    atomic_fetch_add(&b->ring->refs, 1);
 }
 
 void wt_ring_drop(struct wl_batch *b) {
@@ -174,15 +173,23 @@ unsigned wt_ring_count(const struct wt_ring *r, enum wt_slot_state state) {
 
 void wt_ring_hold(struct wl_batch *b) {
     b->refs++;
-    b->ring->refs++;
+    atomic_fetch_add(&b->ring->refs, 1);
 }
 
-/* Mutex held; gives it up. */
-static void unref_unlock(struct wt_ring *r) {
-    bool last = --r->refs == 0;
-    pthread_mutex_unlock(&r->mutex);
-    if (last)
+static void unref(struct wt_ring *r) {
+    if (atomic_fetch_sub(&r->refs, 1) == 1)
         ring_free(r);
+}
+
+void wt_ring_unlock_wake(struct wt_ring *r) {
+    bool wake = r->waiting > 0;
+    if (wake)
+        atomic_fetch_add(&r->refs, 1); /* who is woken may drop the last one */
+    pthread_mutex_unlock(&r->mutex);
+    if (!wake)
+        return;
+    pthread_cond_broadcast(&r->cond);
+    unref(r);
 }
 
 void wt_ring_release(struct wl_batch *b) {
@@ -194,20 +201,28 @@ void wt_ring_release(struct wl_batch *b) {
             r->freed(r->owner);
         pthread_cond_broadcast(&r->cond);
     }
-    unref_unlock(r);
+    pthread_mutex_unlock(&r->mutex);
+    unref(r);
 }
 
 void wt_ring_disown(struct wt_ring *r) {
     pthread_mutex_lock(&r->mutex);
     r->freed = NULL;
     r->owner = NULL;
-    unref_unlock(r);
+    pthread_mutex_unlock(&r->mutex);
+    unref(r);
 }
 
 bool wt_ring_wait(struct wt_ring *r, uint64_t deadline_ns) {
-    if (deadline_ns == UINT64_MAX)
-        return pthread_cond_wait(&r->cond, &r->mutex) == 0;
-    struct timespec t = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                         .tv_nsec = (long)(deadline_ns % 1000000000u)};
-    return pthread_cond_timedwait(&r->cond, &r->mutex, &t) == 0;
+    r->waiting++;
+    bool woken;
+    if (deadline_ns == UINT64_MAX) {
+        woken = pthread_cond_wait(&r->cond, &r->mutex) == 0;
+    } else {
+        struct timespec t = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                             .tv_nsec = (long)(deadline_ns % 1000000000u)};
+        woken = pthread_cond_timedwait(&r->cond, &r->mutex, &t) == 0;
+    }
+    r->waiting--;
+    return woken;
 }

@@ -20,6 +20,7 @@
 #include <wafertier/loader.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum { WT_RING_TENSORS = WT_MAX_FIELDS + 5, WT_RING_KEY = 96 };
@@ -56,7 +57,8 @@ struct wl_batch {
 struct wt_ring {
     pthread_mutex_t mutex;
     pthread_cond_t cond; /* on CLOCK_MONOTONIC: any change of slots or loader */
-    unsigned refs;
+    unsigned waiting;    /* threads in wt_ring_wait */
+    _Atomic unsigned refs;
     unsigned n_slots;
     uint64_t rows;
     struct wl_batch *slot;
@@ -80,15 +82,17 @@ int wt_ring_new(const struct wt_tensor_spec *spec, size_t n_spec, uint64_t rows,
 
 /* All below but unref and wait: with the mutex held. */
 struct wl_batch *
-wt_ring_take(struct wt_ring *r); /* a FREE slot, now STAGING; NULL when there is none */
-void wt_ring_publish(struct wl_batch *b);
+wt_ring_take(struct wt_ring *r);          /* a FREE slot, now STAGING; NULL when there is none */
+void wt_ring_publish(struct wl_batch *b); /* the waiting are not told: that is the caller's */
 void wt_ring_deliver(struct wl_batch *b);
 void wt_ring_drop(struct wl_batch *b); /* STAGING or READY -> FREE, nobody is told */
 unsigned wt_ring_count(const struct wt_ring *r, enum wt_slot_state state);
 void wt_ring_hold(struct wl_batch *b); /* one more reference on a HELD slot */
 
 void wt_ring_release(struct wl_batch *b); /* takes the mutex; may free the ring */
-void wt_ring_disown(struct wt_ring *r);   /* takes the mutex: drops the owner and its reference */
+/* Gives the mutex up, then wakes those who wait: they would run into it. */
+void wt_ring_unlock_wake(struct wt_ring *r);
+void wt_ring_disown(struct wt_ring *r); /* takes the mutex: drops the owner and its reference */
 /* Waits on cond until `deadline_ns` (monotonic; UINT64_MAX: for ever); false when it passed. Mutex
  * held. */
 bool wt_ring_wait(struct wt_ring *r, uint64_t deadline_ns);

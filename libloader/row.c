@@ -1,11 +1,7 @@
-/* Finding, expecting and copying; see row.h. */
+/* Finding and copying; see row.h. */
 #include "libloader/row.h"
 
 #include <string.h>
-
-/* Of a field so many bytes are asked for ahead; in longer ones the processor sees for itself what
- * comes next. */
-enum { AHEAD_BYTES = 192, LINE = 64 };
 
 static void *cell(const struct wl_batch *b, size_t tensor, uint64_t row) {
     return (char *)b->tensor[tensor].data + row * b->row_bytes[tensor];
@@ -13,68 +9,50 @@ static void *cell(const struct wl_batch *b, size_t tensor, uint64_t row) {
 
 /* ---- ahead of the copy ---- */
 
-static struct wt_place place_of(const struct wl_loader *l, const struct wt_row *row, uint64_t pos) {
-    struct wt_place at;
-    at.chunk = wt_unit_locate(l, row->unit, row->track->lane, pos, &at.sample);
-    return at;
+static void locate(const struct wl_loader *l, const struct wt_row *row, uint64_t pos,
+                   struct wt_record *out) {
+    uint32_t sample;
+    const struct wt_chunk *c = wt_unit_locate(l, row->unit, row->track->lane, pos, &sample);
+    wt_record_fill(l, c, sample, out);
+}
+
+/* Its first lines, and one where a small image ends: that may be on another page. What lies between
+ * the processor fetches by itself once it sees the first ones used, and better so than by asking.
+ */
+static void expect(const uint8_t *src) {
+    enum { LINE = 64, LAST = 40 * LINE };
+    __builtin_prefetch(src);
+    __builtin_prefetch(src + LINE);
+    __builtin_prefetch(src + LAST);
 }
 
 void wt_row_find(const struct wl_loader *l, struct wt_row *row) {
     if (!row->unit)
         return;
-    row->at = place_of(l, row, row->pos);
-    const struct wt_shard_index *x = row->at.chunk->index;
-    if (!x)
-        return;
-    uint32_t s = row->at.chunk->index_first + row->at.sample;
-    __builtin_prefetch(wt_shard_ref(x, s, 0));
-    __builtin_prefetch(&x->key_off[s]);
-    __builtin_prefetch(&x->id[s]);
-    __builtin_prefetch(&x->label[s]);
-}
-
-/* The place of a field in the tar, or NULL where it is not what the manifest says. */
-static const struct wt_field_ref *field_ref(const struct wl_loader *l, const struct wt_place *at,
-                                            size_t f) {
-    const struct wt_chunk *c = at->chunk;
-    if (c->field[f] < 0)
-        return NULL;
-    const struct wt_field_ref *ref =
-        wt_shard_ref(c->index, c->index_first + at->sample, (uint32_t)c->field[f]);
-    return ref->shape_id == c->shape[f] && ref->len == l->field[f].bytes ? ref : NULL;
-}
-
-void wt_row_expect(const struct wl_loader *l, const struct wt_row *row) {
-    const struct wt_chunk *c = row->at.chunk;
-    if (!row->unit || !c->index)
-        return;
-    __builtin_prefetch(wt_shard_key(c->index, c->index_first + row->at.sample));
-    for (size_t f = 0; f < l->n_fields; f++) {
-        const struct wt_field_ref *ref = field_ref(l, &row->at, f);
-        if (!ref)
-            return;
-        const uint8_t *src = c->data + (ref->off - c->tar_off);
-        size_t n = ref->len < AHEAD_BYTES ? (size_t)ref->len : (size_t)AHEAD_BYTES;
-        for (size_t i = 0; i < n; i += LINE)
-            __builtin_prefetch(src + i);
-    }
+    row->from = &row->own;
+    if (row->unit->record)
+        row->from = &row->unit->record[row->pos - row->unit->pos];
+    else
+        locate(l, row, row->pos, &row->own);
+    if (row->from->src)
+        expect(row->from->src);
 }
 
 /* ---- errors ---- */
 
-static const char *key_of(const struct wt_place *at) {
-    const struct wt_chunk *c = at->chunk;
-    return c->index ? wt_shard_key(c->index, c->index_first + at->sample) : "";
+static const char *key_of(const struct wt_record *r) {
+    const struct wt_chunk *c = r->chunk;
+    return c->index ? wt_shard_key(c->index, c->index_first + r->sample) : "";
 }
 
-static int name_place(const struct wl_loader *l, const struct wt_place *at, wl_error *e) {
-    const struct wt_chunk *c = at->chunk;
+static int name_place(const struct wl_loader *l, const struct wt_record *r, wl_error *e) {
+    const struct wt_chunk *c = r->chunk;
     wt_shard_name(l->dataset, c->shard, &c->rec, e->shard);
-    const char *key = key_of(at);
+    const char *key = key_of(r);
     size_t n = strlen(key);
     memcpy(e->key, key, n < sizeof e->key ? n + 1 : sizeof e->key - 1);
     if (c->index && c->index->n_fields)
-        e->offset = wt_shard_ref(c->index, c->index_first + at->sample, 0)->off;
+        e->offset = wt_shard_ref(c->index, c->index_first + r->sample, 0)->off;
     return e->code;
 }
 
@@ -82,9 +60,9 @@ static const char *shown(const struct wt_field *f) {
     return f->name[0] ? f->name : "image";
 }
 
-static int deviates(const struct wl_loader *l, const struct wt_place *at, size_t f, wl_error *e) {
-    const struct wt_chunk *c = at->chunk;
-    uint32_t s = c->index_first + at->sample;
+static int deviates(const struct wl_loader *l, const struct wt_record *r, size_t f, wl_error *e) {
+    const struct wt_chunk *c = r->chunk;
+    uint32_t s = c->index_first + r->sample;
     const struct wt_field_ref *ref =
         c->field[f] < 0 ? NULL : wt_shard_ref(c->index, s, (uint32_t)c->field[f]);
     char want[96], have[96];
@@ -93,57 +71,65 @@ static int deviates(const struct wl_loader *l, const struct wt_place *at, size_t
         wt_error_set(e, WL_ERROR_UNSUPPORTED,
                      "sample %s has no field '%s', which every row of a batch needs: leave it out "
                      "with 'fields'",
-                     key_of(at), shown(&l->field[f]));
+                     key_of(r), shown(&l->field[f]));
     else
         wt_error_set(e, WL_ERROR_UNSUPPORTED, "sample %s: field '%s' is %s, the data set's is %s",
-                     key_of(at), shown(&l->field[f]),
+                     key_of(r), shown(&l->field[f]),
                      wt_shape_format(&c->index->shape[ref->shape_id], have, sizeof have), want);
-    return name_place(l, at, e);
+    return name_place(l, r, e);
 }
 
-static int damaged(const struct wl_loader *l, const struct wt_place *at, wl_error *e) {
+static int damaged(const struct wl_loader *l, const struct wt_record *r, wl_error *e) {
     char shard[WT_OBJECT_NAME];
-    wt_shard_name(l->dataset, at->chunk->shard, &at->chunk->rec, shard);
+    wt_shard_name(l->dataset, r->chunk->shard, &r->chunk->rec, shard);
     wt_error_set(e, WL_ERROR_CORRUPT,
                  "shard %s: sample %s is damaged in its cold copy: put the shard again, or set "
                  "'bad' to substitute or mask",
-                 shard, at->chunk->index ? key_of(at) : "(its index too)");
-    return name_place(l, at, e);
+                 shard, r->chunk->index ? key_of(r) : "(its index too)");
+    return name_place(l, r, e);
 }
 
 /* ---- the copy ---- */
 
-static int copy_checked(struct wl_loader *l, const struct wt_place *at, size_t f,
+static int copy_checked(const struct wl_loader *l, const struct wt_record *r, size_t f,
                         const uint8_t *src, void *dst, wl_error *e) {
-    const struct wt_chunk *c = at->chunk;
+    const struct wt_chunk *c = r->chunk;
     struct wt_err err = {0};
-    if (wt_shard_verify_field(c->index, c->index_first + at->sample, (uint32_t)c->field[f], src,
-                              dst, &err) == 0)
+    if (wt_shard_verify_field(c->index, c->index_first + r->sample, (uint32_t)c->field[f], src, dst,
+                              &err) == 0)
         return 0;
     wt_error_from(e, &err);
-    return name_place(l, at, e);
+    return name_place(l, r, e);
 }
 
 /* Plain tars alone have sums of their decoded bytes; a frame's was checked when it was decoded into
- * memory. */
-static int copy_fields(struct wl_loader *l, struct wl_batch *b, uint64_t row,
-                       const struct wt_place *at, wl_error *e) {
-    const struct wt_chunk *c = at->chunk;
-    bool check = l->o.verify_every_read && c->rec.codec == WT_CODEC_TAR;
-    for (size_t f = 0; f < l->n_fields; f++) {
-        const struct wt_field_ref *ref = field_ref(l, at, f);
-        if (!ref)
-            return deviates(l, at, f, e);
-        const uint8_t *src = c->data + (ref->off - c->tar_off);
-        if (!check)
-            memcpy(cell(b, f, row), src, l->field[f].bytes);
-        else if (copy_checked(l, at, f, src, cell(b, f, row), e))
-            return e->code;
+ * memory. The record has the sum that most small images have; where it is wrong, or there are
+ * several, the index says so, or says them. */
+static int copy_field(const struct wl_loader *l, const struct wt_record *r, size_t f,
+                      const uint8_t *src, void *dst, wl_error *e) {
+    const struct wt_chunk *c = r->chunk;
+    size_t n = l->field[f].bytes;
+    if (!l->o.verify_every_read || c->rec.codec != WT_CODEC_TAR) {
+        memcpy(dst, src, n);
+        return 0;
     }
-    return 0;
+    if (f == 0 && c->one_sum && wt_crc32c_copy(0, dst, src, n) == r->sum)
+        return 0;
+    return copy_checked(l, r, f, src, dst, e);
 }
 
-static void set_size(struct wl_loader *l, struct wl_batch *b, uint64_t row) {
+static int copy_fields(const struct wl_loader *l, struct wl_batch *b, uint64_t row,
+                       const struct wt_record *r, wl_error *e) {
+    const struct wt_chunk *c = r->chunk;
+    int rc = copy_field(l, r, 0, r->src, cell(b, 0, row), e);
+    for (size_t f = 1; f < l->n_fields && !rc; f++) {
+        const struct wt_field_ref *ref = wt_chunk_ref(l, c, r->sample, f);
+        rc = copy_field(l, r, f, c->data + (ref->off - c->tar_off), cell(b, f, row), e);
+    }
+    return rc;
+}
+
+static void set_size(const struct wl_loader *l, struct wl_batch *b, uint64_t row) {
     const struct wt_shape *shape = &l->field[l->size_field].shape;
     int32_t hw[2] = {shape->ndim > 0 ? (int32_t)shape->dim[0] : 1,
                      shape->ndim > 1 ? (int32_t)shape->dim[1] : 1};
@@ -155,29 +141,29 @@ static void set_label(const struct wl_loader *l, const struct wl_batch *b, uint6
     memcpy(cell(b, l->at_label, row), &label, sizeof label);
 }
 
-static void set_identity(struct wl_loader *l, struct wl_batch *b, uint64_t row,
-                         const struct wt_place *at) {
-    const struct wt_shard_index *x = at->chunk->index;
-    uint32_t s = at->chunk->index_first + at->sample;
-    memcpy(cell(b, l->at_id, row), &x->id[s], sizeof x->id[s]);
-    const char *key = wt_shard_key(x, s);
+static void set_key(struct wl_batch *b, uint64_t row, const char *key) {
     size_t n = strnlen(key, WT_RING_KEY - 1);
     memcpy(b->key[row], key, n);
     b->key[row][n] = '\0';
 }
 
-static int give_sample(struct wl_loader *l, struct wl_batch *b, uint64_t row,
-                       const struct wt_place *at, wl_error *e) {
-    const struct wt_shard_index *x = at->chunk->index;
-    uint32_t s = at->chunk->index_first + at->sample;
-    int rc = copy_fields(l, b, row, at, e);
+static int give_sample(const struct wl_loader *l, struct wl_batch *b, uint64_t row,
+                       const struct wt_record *r, wl_error *e) {
+    int rc = copy_fields(l, b, row, r, e);
     if (rc)
         return rc;
-    set_label(l, b, row, x->label[s]);
-    if (l->at_multihot != SIZE_MAX)
-        memcpy(cell(b, l->at_multihot, row), x->multihot + (size_t)s * x->n_multihot,
+    set_label(l, b, row, r->label);
+    if (l->at_multihot != SIZE_MAX) {
+        const struct wt_shard_index *x = r->chunk->index;
+        memcpy(cell(b, l->at_multihot, row),
+               x->multihot + (size_t)(r->chunk->index_first + r->sample) * x->n_multihot,
                x->n_multihot);
-    set_identity(l, b, row, at);
+    }
+    memcpy(cell(b, l->at_id, row), &r->id, sizeof r->id);
+    if (r->key[0])
+        memcpy(b->key[row], r->key, sizeof r->key);
+    else
+        set_key(b, row, key_of(r));
     if (l->size_field >= 0)
         set_size(l, b, row);
     *(uint8_t *)cell(b, l->at_valid, row) = 1;
@@ -193,42 +179,62 @@ static void blank(const struct wl_loader *l, struct wl_batch *b, uint64_t row) {
 
 /* ---- bad samples ---- */
 
-static bool is_bad(const struct wt_place *at) {
-    const struct wt_chunk *c = at->chunk;
-    return !c->index || (c->bad && atomic_load_explicit(&c->bad[at->sample], memory_order_relaxed));
+static bool is_bad(const struct wt_record *r) {
+    const struct wt_chunk *c = r->chunk;
+    return !c->index || (c->bad && atomic_load_explicit(&c->bad[r->sample], memory_order_relaxed));
 }
 
 /* The next good position of the window, in the order in which the lane delivers it. */
 static bool substitute(const struct wl_loader *l, struct wt_row *row) {
     const struct wt_unit *u = row->unit;
     for (uint64_t k = 1; k < u->count; k++) {
-        struct wt_place other = place_of(l, row, u->pos + (row->pos - u->pos + k) % u->count);
+        struct wt_record other;
+        locate(l, row, u->pos + (row->pos - u->pos + k) % u->count, &other);
         if (is_bad(&other))
             continue;
-        row->at = other;
+        row->own = other;
+        row->from = &row->own;
         return true;
     }
     return false;
 }
 
-static int give_bad(struct wl_loader *l, struct wl_batch *b, struct wt_row *row, wl_error *e) {
-    row->bad = true;
-    if (l->o.bad == WL_BAD_SUBSTITUTE && substitute(l, row))
-        return give_sample(l, b, row->number, &row->at, e);
-    if (l->o.bad != WL_BAD_MASK)
-        return damaged(l, &row->at, e);
+static void mask(const struct wl_loader *l, struct wl_batch *b, struct wt_row *row) {
+    const struct wt_chunk *c = row->from->chunk;
     row->valid = false;
     blank(l, b, row->number);
-    if (row->at.chunk->index)
-        set_identity(l, b, row->number, &row->at);
-    return 0;
+    if (!c->index)
+        return;
+    memcpy(cell(b, l->at_id, row->number), &c->index->id[c->index_first + row->from->sample],
+           sizeof *c->index->id);
+    set_key(b, row->number, key_of(row->from));
 }
 
-int wt_row_give(struct wl_loader *l, struct wl_batch *b, struct wt_row *row, wl_error *e) {
+static int give_doubtful(const struct wl_loader *l, struct wl_batch *b, struct wt_row *row,
+                         wl_error *e) {
+    if (is_bad(row->from)) {
+        row->bad = true;
+        if (l->o.bad == WL_BAD_MASK) {
+            mask(l, b, row);
+            return 0;
+        }
+        if (l->o.bad != WL_BAD_SUBSTITUTE || !substitute(l, row))
+            return damaged(l, row->from, e);
+    }
+    const struct wt_record *r = row->from;
+    for (size_t f = 0; f < l->n_fields; f++)
+        if (!wt_chunk_ref(l, r->chunk, r->sample, f))
+            return deviates(l, r, f, e);
+    return give_sample(l, b, row->number, r, e);
+}
+
+int wt_row_give(const struct wl_loader *l, struct wl_batch *b, struct wt_row *row, wl_error *e) {
+    row->bad = false;
+    row->valid = row->unit != NULL;
     if (!row->unit) {
         blank(l, b, row->number);
         return 0;
     }
-    row->valid = true;
-    return is_bad(&row->at) ? give_bad(l, b, row, e) : give_sample(l, b, row->number, &row->at, e);
+    return row->from->src ? give_sample(l, b, row->number, row->from, e)
+                          : give_doubtful(l, b, row, e);
 }

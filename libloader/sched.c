@@ -110,6 +110,7 @@ static void stage_one(struct wl_loader *l, struct wl_batch *b, const wl_error *e
         b->err = *err;
         l->stage_failed = true;
         wt_ring_publish(b);
+        pthread_cond_broadcast(&l->ring->cond);
         return;
     }
     wt_stage_start(l, b);
@@ -162,6 +163,15 @@ static void fill_track(struct wl_loader *l, struct wt_track *t, uint32_t lane) {
                            .done = l->o.epochs && l->stage.epoch >= l->o.epochs};
 }
 
+/* Together, so that they lie in huge pages. */
+static int add_records(struct wl_loader *l, unsigned units, struct wt_err *err) {
+    uint64_t each = wt_memory_window(l);
+    int rc = wt_mem_map(&l->records, (size_t)(units * each) * sizeof(struct wt_record), err);
+    for (unsigned i = 0; i < units && !rc; i++)
+        l->units[i].record = (struct wt_record *)l->records.ptr + i * each;
+    return rc;
+}
+
 static int build_tracks(struct wl_loader *l, struct wt_err *err) {
     unsigned each = wt_memory_units(l);
     l->n_tracks = count_tracks(l);
@@ -175,7 +185,7 @@ static int build_tracks(struct wl_loader *l, struct wt_err *err) {
         l->track[i].n_units = each;
         l->track[i].unit = l->units + i * each;
     }
-    return 0;
+    return l->ranged ? 0 : add_records(l, (unsigned)l->n_tracks * each, err);
 }
 
 static void free_tracks(struct wl_loader *l) {
@@ -185,6 +195,7 @@ static void free_tracks(struct wl_loader *l) {
             wt_unit_free(&l->track[i].unit[j]);
         }
     }
+    wt_mem_unmap(&l->records);
     free(l->track);
     free(l->units);
     l->track = NULL;

@@ -11,8 +11,7 @@
 
 #include <stdlib.h>
 
-/* Rows on their way: found FAR before they are given, their bytes asked for NEAR before. */
-enum { PARTS_MAX = 16, FAR = 16, NEAR = 6 };
+enum { PARTS_MAX = 16, AHEAD = 4 /* rows found before the one that is copied */ };
 #define PART_BYTES (UINT64_C(512) << 10)
 
 struct part {
@@ -60,55 +59,57 @@ static const struct wt_unit *unit_at(struct wl_loader *l, const struct wt_track 
     return u;
 }
 
-/* What is left to do with a run of rows of one lane. */
-struct run {
+/* The rows of a part, lane after lane. */
+struct walk {
     struct wl_loader *l;
     struct wl_batch *b;
-    const struct wt_track *t;
-    const struct wt_unit *unit; /* of the last row that was found */
+    const struct wt_track *t;   /* of the last row that was found */
+    const struct wt_unit *unit; /* the same; NULL: not looked up yet */
     uint64_t base;              /* lane position of row 0 */
-    struct wt_row row[FAR];     /* by their number modulo FAR */
-    uint64_t n_valid, n_bad;
+    struct wt_row row[AHEAD];   /* by their number modulo AHEAD */
 };
 
-static void find_row(struct run *r, uint64_t number) {
-    uint64_t pos = r->base + number;
-    if (pos < r->t->samples &&
-        (!r->unit || pos < r->unit->pos || pos - r->unit->pos >= r->unit->count))
-        r->unit = unit_at(r->l, r->t, r->b->epoch, pos);
-    struct wt_row *row = &r->row[number % FAR];
-    *row = (struct wt_row){
-        .number = number, .pos = pos, .track = r->t, .unit = pos < r->t->samples ? r->unit : NULL};
-    wt_row_find(r->l, row);
+static void enter_track(struct walk *w, const struct wt_track *t) {
+    w->t = t;
+    w->unit = NULL;
+    w->base = wt_loader_step_pos(w->l, w->b->epoch, w->b->step) + t->a - t->row;
 }
 
-static bool give_row(struct run *r, uint64_t number) {
-    struct wt_row *row = &r->row[number % FAR];
-    wl_error e;
-    if (wt_row_give(r->l, r->b, row, &e)) {
-        fail_row(r->l, r->b, number, &e);
-        return false;
-    }
-    r->n_valid += row->valid;
-    r->n_bad += row->bad;
-    return true;
+static void find_row(struct walk *w, uint64_t number) {
+    while (number >= w->t->row + (w->t->b - w->t->a))
+        enter_track(w, w->t + 1);
+    struct wt_row *row = &w->row[number % AHEAD];
+    uint64_t pos = w->base + number;
+    bool padding = pos >= w->t->samples;
+    if (!padding && (!w->unit || pos < w->unit->pos || pos - w->unit->pos >= w->unit->count))
+        w->unit = unit_at(w->l, w->t, w->b->epoch, pos);
+    row->number = number;
+    row->pos = pos;
+    row->track = w->t;
+    row->unit = padding ? NULL : w->unit;
+    wt_row_find(w->l, row);
 }
 
-static void stage_track(struct wl_loader *l, struct wl_batch *b, const struct wt_track *t,
-                        uint64_t first, uint64_t end) {
-    struct run r = {
-        .l = l, .b = b, .t = t, .base = wt_loader_step_pos(l, b->epoch, b->step) + t->a - t->row};
-    bool ok = true;
-    for (uint64_t i = first; i < end + FAR && ok; i++) {
-        if (i >= first + FAR)
-            ok = give_row(&r, i - FAR);
+static void stage_rows(struct wl_loader *l, struct wl_batch *b, uint64_t first, uint64_t end) {
+    struct walk w = {.l = l, .b = b};
+    uint64_t n_valid = 0, n_bad = 0;
+    enter_track(&w, l->track);
+    for (uint64_t i = first; i < end + AHEAD; i++) {
+        struct wt_row *row = &w.row[i % AHEAD];
+        if (i >= first + AHEAD) {
+            wl_error e;
+            if (wt_row_give(l, b, row, &e)) {
+                fail_row(l, b, row->number, &e);
+                break;
+            }
+            n_valid += row->valid;
+            n_bad += row->bad;
+        }
         if (i < end)
-            find_row(&r, i);
-        if (i >= first + FAR - NEAR && i - (FAR - NEAR) < end)
-            wt_row_expect(l, &r.row[(i - (FAR - NEAR)) % FAR]);
+            find_row(&w, i);
     }
-    atomic_fetch_add_explicit(&b->stage->valid, r.n_valid, memory_order_relaxed);
-    atomic_fetch_add_explicit(&b->stage->bad, r.n_bad, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->valid, n_valid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->bad, n_bad, memory_order_relaxed);
 }
 
 /* Counts the step off the units that it used; the last one frees a unit for the next window. */
@@ -135,7 +136,10 @@ static void stage_done(struct wt_stage *s) {
     count_off(l, b);
     l->busy--;
     wt_pump(l);
-    wt_unlock(l);
+    if (b->seq == l->consume.seq || atomic_load(&l->stopping))
+        wt_ring_unlock_wake(l->ring);
+    else
+        wt_unlock(l);
 }
 
 static void run_part(struct wt_task *task, struct wt_worker *worker) {
@@ -144,13 +148,7 @@ static void run_part(struct wt_task *task, struct wt_worker *worker) {
     struct wt_stage *s = p->stage;
     struct wl_loader *l = s->l;
     uint64_t began = wt_now_ns();
-    for (size_t i = 0; i < l->n_tracks; i++) {
-        const struct wt_track *t = &l->track[i];
-        uint64_t first = t->row > p->first ? t->row : p->first, end = t->row + (t->b - t->a);
-        end = end < p->end ? end : p->end;
-        if (first < end)
-            stage_track(l, s->batch, t, first, end);
-    }
+    stage_rows(l, s->batch, p->first, p->end);
     wt_count(&l->meter.stage[WT_AT_STAGE].wait_ns, began - task->queued_ns);
     wt_count(&l->meter.stage[WT_AT_STAGE].busy_ns, wt_now_ns() - began);
     if (atomic_fetch_sub(&s->left, 1) == 1)

@@ -6,6 +6,7 @@
 #define WT_TIERS_CONF_H
 
 #include "core/conf.h"
+#include "tiers/forms.h"
 #include "tiers/tier.h"
 
 /* Rows for a table: options of section "tier" in an element of type struct wt_tier_opts. */
@@ -15,7 +16,7 @@
      .type = WT_CONF_TEXT,                                                                         \
      .offset = offsetof(struct wt_tier_opts, url),                                                 \
      .size = 512,                                                                                  \
-     .help = "where the tier is: file:///PATH"},                                                   \
+     .help = WT_FORM_HELP},                                                                        \
         {.section = "tier",                                                                        \
          .name = "capacity",                                                                       \
          .type = WT_CONF_SIZE,                                                                     \

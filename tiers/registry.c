@@ -5,13 +5,17 @@
 #include "tiers/redis/redis.h"
 
 const struct wt_backend *const wt_backends[] = {
-    &wt_backend_file,       &wt_backend_rados,         &wt_backend_redis, &wt_backend_rediss,
-    &wt_backend_redis_unix, &wt_backend_redis_cluster, NULL,
+    &wt_backend_file,
+    &wt_backend_rados,
+    &wt_backend_redis,
+    &wt_backend_rediss,
+    &wt_backend_redis_unix,
+    &wt_backend_redis_cluster,
+    NULL,
 };
 
 const char *const *wt_tier_schemes(void) {
-    static const char *const schemes[] = {"file",   "rados",      "redis",
-                                          "rediss", "redis+unix", "redis+cluster",
-                                          NULL};
+    static const char *const schemes[] = {"file",       "rados",         "redis", "rediss",
+                                          "redis+unix", "redis+cluster", NULL};
     return schemes;
 }

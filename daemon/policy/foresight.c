@@ -44,7 +44,7 @@ struct run { /* what holds during one call */
     const struct wt_foresight_pace *pace;
     double now;
     uint64_t used[WT_POLICY_TIERS], after[WT_POLICY_TIERS], high[WT_POLICY_TIERS];
-    uint64_t backlog; /* bytes to be copied from cold */
+    uint32_t waiting; /* copies from cold */
     bool steady;      /* a single job: nothing that is of use is swapped */
     wt_foresight_emit emit;
     void *arg;
@@ -353,7 +353,7 @@ static bool stage(struct run *r, const struct wt_horizon_use *use,
             !make_room(r, t, s->size, until))
             continue;
         r->after[t] += s->size;
-        r->backlog += s->size;
+        r->waiting++;
         f->pending[f->n_pending++] = (struct pending){
             .m = {.shard = use->shard, .to = (int)t, .drop = -1, .due = use->t, .job = use->job},
             .size = s->size};
@@ -388,10 +388,9 @@ static bool is_pending(const struct wt_foresight *f, uint64_t shard) {
     return false;
 }
 
-/* How long it takes until a copy of `size` bytes that is decided now has ended. */
-static double takes(const struct run *r, uint64_t size) {
-    double bytes = (double)(r->backlog + size);
-    return r->pace->latency + (r->pace->bandwidth > 0 ? bytes / r->pace->bandwidth : 0);
+/* How long it takes until a copy that is decided now has ended. */
+static double takes(const struct run *r) {
+    return r->pace->copy * (1 + (double)r->waiting / r->pace->moves);
 }
 
 /* false: its time has not come; *wake says when. */
@@ -399,7 +398,7 @@ static bool consider(struct run *r, const struct wt_horizon_use *use, double *wa
     struct wt_foresight *f = r->f;
     struct wt_policy_shard s;
     r->view->get(r->view->arg, use->shard, &s);
-    double need = takes(r, s.size), early = use->t - r->pace->react - MARGIN * need;
+    double need = takes(r), early = use->t - r->pace->react - MARGIN * need;
     if (early > r->now + EPSILON) {
         *wake = early;
         return false;
@@ -428,14 +427,14 @@ static void begin(struct run *r, const struct wt_policy_conf *conf,
         r->after[t] = x->used > x->leaving ? x->used - x->leaving : 0;
         r->high[t] = x->capacity ? (uint64_t)((double)x->capacity * conf->high) : UINT64_MAX;
     }
-    r->backlog = r->pace->backlog;
+    r->waiting = r->pace->waiting;
     for (uint32_t i = 0; i < f->n_pending; i++) {
         const struct pending *p = &f->pending[i];
         r->after[p->m.to] += p->size;
         if (p->m.drop > 0)
             r->after[p->m.drop] -= p->size < r->after[p->m.drop] ? p->size : r->after[p->m.drop];
         else
-            r->backlog += p->size;
+            r->waiting++;
     }
     r->steady = wt_horizon_live(f->horizon) <= 1;
     if (r->now - f->swept > SWEEP_S) {
@@ -461,6 +460,7 @@ bool wt_foresight_run(struct wt_foresight *f, const struct wt_policy_conf *conf,
             touch(f, view, shard, now, pace->half_life, false);
     bool refused = flush(&r);
     while (!refused && budget >= 4 * each && f->n_pending < PENDING &&
+           (pace->copy <= 0 || r.waiting < pace->moves) &&
            wt_horizon_peek(f->horizon, now, &use)) {
         if (!consider(&r, &use, wake))
             break;

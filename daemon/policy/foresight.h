@@ -36,11 +36,12 @@ struct wt_foresight_move {
 typedef bool (*wt_foresight_emit)(void *arg, const struct wt_foresight_move *move);
 
 struct wt_foresight_pace { /* how fast moves are */
-    double react;      /* seconds that pass until a decision takes effect */
-    double latency;    /* of a copy, beside its bytes */
-    double bandwidth;  /* bytes a second that copies from cold make together; 0: no limit */
-    uint64_t backlog;  /* bytes of copies that are queued or run */
-    double half_life;  /* of heat, seconds */
+    double react;     /* seconds that pass until a decision takes effect */
+    double copy;      /* seconds that a copy from cold takes from its begin, as measured */
+    uint32_t moves;   /* copies that run at a time */
+    uint32_t waiting; /* copies that are queued: more are decided only while there are few, for what
+                         leaves for a copy that comes too late is lost */
+    double half_life; /* of heat, seconds */
 };
 
 struct wt_foresight_stats {

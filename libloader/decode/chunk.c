@@ -1,6 +1,7 @@
 /*
- * The last step of a chunk: what staging looks up for each sample is found once, and of a large
- * index only the part that the chunk needs is kept. Failure mode: no memory.
+ * The last step of a chunk: what staging looks up for each sample is found once and put where it
+ * will be wanted, and of a large index only the part that the chunk needs is kept. Failure mode: no
+ * memory.
  */
 #include "libloader/fetch.h"
 
@@ -97,6 +98,10 @@ static void find_fields(const struct wl_loader *l, struct wt_chunk *c) {
             if (wt_shape_equal(&x->shape[s], &l->field[f].shape))
                 c->shape[f] = s;
     }
+    uint32_t first = l->n_fields ? c->shape[0] : UINT32_MAX;
+    c->one_sum = l->o.verify_every_read && x->codec == WT_CODEC_TAR && first < x->n_shapes &&
+                 wt_block_bytes(&x->shape[first], l->field[0].bytes, x->rows_per_block[first]) >=
+                     l->field[0].bytes;
 }
 
 int wt_chunk_bind(struct wt_fetch *f, struct wt_err *err) {
@@ -118,5 +123,6 @@ int wt_chunk_bind(struct wt_fetch *f, struct wt_err *err) {
         return wt_err_set(err, WT_ECORRUPT, "its labels have %u classes, the manifest has %u",
                           c->index->n_multihot, l->ds.m.n_classes);
     find_fields(l, c);
+    wt_chunk_records(l, c);
     return 0;
 }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # variables of scripts/demo
 # Sourced by scripts/demo: storage with no server. Cold and warm are folders, hot is under /dev/shm.
 # What a kind of storage gives: storage_start, storage_stop, storage_config CAPACITY-OF-HOT, storage_refresh (before a run: warm and hot
 # empty, nothing of cold in a cache), storage_note (a line about cold). $root is the demo's folder, $config its configuration.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154 # variables of scripts/demo
 # Sourced by scripts/demo: storage as in production, on servers of the demo's own. Cold is a pool of a throw-away Ceph (RADOS), warm its
 # CephFS through ceph-fuse, hot a Redis on a Unix socket. See demo_local.sh for what each function is for.
 ceph=tests/servers/ceph

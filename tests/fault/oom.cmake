@@ -17,3 +17,6 @@ oom_test(http oom_http.c LIBS wt_core)
 oom_test(pack oom_pack.c ../unit/tools/kit.c LIBS wt_tools)
 oom_test(loader oom_loader.c ../integration/loader_kit.c LIBS wt_loader)
 oom_test(daemon oom_daemon.c LIBS fuzz_daemon)
+if(IS_DIRECTORY /dev/shm) # hundreds of packs, each with its fsyncs
+    set_tests_properties(oom_pack PROPERTIES ENVIRONMENT TMPDIR=/dev/shm)
+endif()

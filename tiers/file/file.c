@@ -9,6 +9,7 @@
  */
 #include "tiers/file/file.h"
 
+#include "tiers/forms.h"
 #include "tiers/url.h"
 
 #include <stdio.h>
@@ -56,7 +57,8 @@ static bool walks(const struct file_job *job) {
 static int try_run(struct file_job *job, const struct file_dir *dir, bool *again) {
     int moved = walks(job) ? file_root_moved(job->root, dir, &job->err) : 0;
     int rc = moved ? moved : job->run(job, dir);
-    if (rc == WT_EMISSING)
+    /* A mount that died and came back answers ENOTCONN on the old folder. */
+    if (rc == WT_EMISSING || rc == WT_EDOWN)
         moved = file_root_moved(job->root, dir, &job->err);
     if (moved > 0 && job->put) /* its temporary is in the old one */
         return wt_err_set(&job->err, WT_EDOWN, "root %s was replaced", job->root->path);
@@ -414,7 +416,7 @@ static void file_close(struct wt_tier *tier) {
 
 const struct wt_backend wt_backend_file = {
     .scheme = "file",
-    .help = "file:///PATH[?bounce=1][&map=safe|always|never] (bounce: treat it as a network mount)",
+    .help = WT_FORM_FILE " (bounce: treat it as a network mount)",
     .depth = 16,
     .prior_us = 200,
     .open = file_open,

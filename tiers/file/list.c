@@ -150,9 +150,13 @@ void file_list_progress(struct wt_job *base) {
     struct file_batch *batch = job->batch;
     if (job->req)
         wt_req_alive(job->req);
-    /* on_entry may cancel the request, which takes it from the job. */
-    for (size_t i = 0; i < batch->n && batch->rc == 0 && job->req; i++)
-        batch->rc = job->req->on_entry(job->req, &batch->entry[i]);
+    int rc = batch->rc;
+    for (size_t i = 0; i < batch->n && rc == 0 && job->req; i++)
+        rc = job->req->on_entry(job->req, &batch->entry[i]);
+    /* on_entry may cancel the request, which takes it from the job: the batch is then the worker's
+     * alone. */
+    if (job->req)
+        batch->rc = rc;
 }
 
 /* 0: go on; positive: end. */

@@ -7,6 +7,7 @@
  */
 #include "tiers/rados/rados.h"
 
+#include "tiers/forms.h"
 #include "tiers/rados/client.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static unsigned backend_caps(const struct wt_tier *tier) {
 
 const struct wt_backend wt_backend_rados = {
     .scheme = "rados",
-    .help = "rados://POOL[/NAMESPACE][?conf=FILE&id=NAME&cluster=NAME&keyring=FILE]",
+    .help = WT_FORM_RADOS,
     .depth = 32,
     .prior_us = 1500,
     .open = backend_open,

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { IOV_MAX_OUT = 48, LOOKAHEAD = 1024, LINE_MAX_LEN = 64 };
+enum { IOV_MAX_OUT = 48, LOOKAHEAD = 1024, LINE_MAX_LEN = 64, FLOWING = 16 << 10 };
 
 static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
 
@@ -289,8 +289,10 @@ int rds_conn_read(struct rds_conn *conn, struct wt_err *err) {
         int rc = parse(conn, err);
         if (rc < 0)
             return rc;
-        /* A stream that gave less than asked is empty; the loop tells when there is more. */
-        if (!conn->tls && n < room)
+        /* A stream that gave less than asked is empty, and the loop tells when there is more; but
+         * in the middle of a body more has often come while we copied. */
+        bool flows = conn->in_body && n >= FLOWING;
+        if (!conn->tls && n < room && !flows)
             return 0;
     }
 }

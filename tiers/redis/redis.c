@@ -8,6 +8,7 @@
  * away is a tier that is down (node.c).
  */
 #include "tiers/redis/redis.h"
+#include "tiers/forms.h"
 #include "tiers/redis/internal.h"
 
 #include <stdlib.h>
@@ -210,11 +211,9 @@ static void op_lock(struct wt_tier *tier, struct wt_req *req) {
         },                                                                                         \
     }
 
-const struct wt_backend wt_backend_redis =
-    REDIS_BACKEND("redis", "redis://[USER:PASSWORD@]HOST[:PORT][/DB]", 200);
-const struct wt_backend wt_backend_rediss =
-    REDIS_BACKEND("rediss", "rediss://[USER:PASSWORD@]HOST[:PORT][/DB]", 300);
+const struct wt_backend wt_backend_redis = REDIS_BACKEND("redis", WT_FORM_REDIS, 200);
+const struct wt_backend wt_backend_rediss = REDIS_BACKEND("rediss", WT_FORM_REDISS, 300);
 const struct wt_backend wt_backend_redis_unix =
-    REDIS_BACKEND("redis+unix", "redis+unix:///PATH[?db=N]", 100);
+    REDIS_BACKEND("redis+unix", WT_FORM_REDIS_UNIX, 100);
 const struct wt_backend wt_backend_redis_cluster =
-    REDIS_BACKEND("redis+cluster", "redis+cluster://HOST:PORT,HOST:PORT,...", 200);
+    REDIS_BACKEND("redis+cluster", WT_FORM_REDIS_CLUSTER, 200);

@@ -206,10 +206,8 @@ int wt_sim_run_mix(const struct wt_sim_mix *o, struct wt_world *w, struct wt_sim
     load->n = 0;
     w->known = true;
     while (rc == 0 && (r = first_reader(&m, &t))) {
-        double idle = w->n_queue && !w->copying ? fmax(w->free_at[0], w->now) : INFINITY;
-        double copied = w->copying ? w->copied_at : INFINITY;
-        double next = fmin(fmin(t, wake), fmin(idle, copied));
-        if (copied <= next)
+        double next = fmin(fmin(t, wake), wt_world_next(w));
+        if (wt_world_next(w) <= next)
             wt_world_copied(w);
         if (t <= next) {
             rc = one_read(&m, w, load, r, t, &wake, err);

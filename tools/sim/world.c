@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUDGET = 5000, TURNS = 64, PASSES = 2 };
+enum { BUDGET = 5000, TURNS = 64, PASSES = 2, SMOOTH = 8 };
 
 int wt_world_init(struct wt_world *w, const struct wt_world_conf *conf, const uint64_t *size,
                   uint32_t shards, struct wt_err *err) {
@@ -25,6 +25,11 @@ int wt_world_init(struct wt_world *w, const struct wt_world_conf *conf, const ui
         return wt_err_set(err, WT_ENOMEM, "no memory for a world of %u shards", shards);
     }
     memset(w->mask, 1, shards);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < shards; i++)
+        bytes += size[i];
+    if (conf->bandwidth[0] > 0)
+        w->copy_s = (double)bytes / shards / conf->bandwidth[0];
     return 0;
 }
 
@@ -96,7 +101,6 @@ static bool enqueue(struct wt_world *w, uint32_t shard, uint32_t to, double due)
     w->queue[i] = (struct wt_world_copy){.shard = shard, .to = to, .due = due};
     w->busy[shard] = 1;
     w->coming[to] += w->size[shard];
-    w->backlog += w->size[shard];
     return true;
 }
 
@@ -107,7 +111,6 @@ static void dequeue(struct wt_world *w, size_t i) {
 static void done_with(struct wt_world *w, const struct wt_world_copy *c) {
     w->busy[c->shard] = 0;
     w->coming[c->to] -= w->size[c->shard];
-    w->backlog -= w->size[c->shard];
 }
 
 /* A copy from cold takes time where cold's bandwidth is limited; all else is done at once. */
@@ -133,26 +136,41 @@ static void on_policy(void *arg, const struct wt_policy_move *m) {
     move(arg, (uint32_t)m->shard, m->to, m->drop, INFINITY);
 }
 
+static double transfer(struct wt_world *w, uint32_t shard, uint32_t tier, double now) {
+    double begin = w->free_at[tier] > now ? w->free_at[tier] : now, rate = w->conf.bandwidth[tier];
+    w->free_at[tier] = begin + (rate > 0 ? (double)w->size[shard] / rate : 0);
+    return w->free_at[tier];
+}
+
 void wt_world_work(struct wt_world *w, double now) {
-    if (w->copying || w->n_queue == 0 || w->free_at[0] > now)
-        return;
-    w->running = w->queue[0];
-    dequeue(w, 0);
-    double size = (double)w->size[w->running.shard], write = w->conf.bandwidth[w->running.to];
-    w->free_at[0] = now + size / w->conf.bandwidth[0];
-    w->copied_at = w->free_at[0];
-    if (write > 0 && now + size / write > w->copied_at)
-        w->copied_at = now + size / write;
-    w->copying = true;
-    count_copy(w, w->running.shard);
+    while (w->n_queue && w->n_running < WT_WORLD_COPIES) {
+        struct wt_world_copy c = w->queue[0];
+        dequeue(w, 0);
+        c.begins = now;
+        c.ends = transfer(w, c.shard, 0, now);
+        double write = w->conf.bandwidth[c.to];
+        if (write > 0)
+            c.ends = fmax(c.ends, now + (double)w->size[c.shard] / write);
+        if (w->n_running) /* in order, for simplicity */
+            c.ends = fmax(c.ends, w->running[w->n_running - 1].ends);
+        w->running[w->n_running++] = c;
+        count_copy(w, c.shard);
+    }
+}
+
+double wt_world_next(const struct wt_world *w) {
+    return w->n_running ? w->running[0].ends : INFINITY;
 }
 
 void wt_world_copied(struct wt_world *w) {
-    w->copying = false;
-    w->now = w->copied_at;
-    done_with(w, &w->running);
-    hold(w, w->running.shard, w->running.to);
-    touch(w, w->running.shard);
+    struct wt_world_copy c = w->running[0];
+    w->n_running--;
+    memmove(&w->running[0], &w->running[1], w->n_running * sizeof c);
+    w->now = c.ends;
+    w->copy_s += (c.ends - c.begins - w->copy_s) / SMOOTH;
+    done_with(w, &c);
+    hold(w, c.shard, c.to);
+    touch(w, c.shard);
 }
 
 /* ---- deciding ---- */
@@ -163,8 +181,9 @@ void wt_world_decide(struct wt_world *w, double now, double *wake) {
     w->now = now;
     for (int turn = 0; turn < TURNS; turn++) {
         struct wt_foresight_pace pace = {.react = w->conf.react,
-                                         .bandwidth = w->conf.bandwidth[0],
-                                         .backlog = w->backlog,
+                                         .copy = w->copy_s,
+                                         .moves = WT_WORLD_COPIES,
+                                         .waiting = (uint32_t)w->n_queue,
                                          .half_life = w->half_life};
         w->emitted = 0;
         get_tiers(w, tiers);
@@ -191,12 +210,9 @@ void wt_world_pass(struct wt_world *w, double now) {
 /* ---- readers ---- */
 
 static double serve(struct wt_world *w, uint32_t shard, uint32_t tier, double now) {
-    double begin = w->free_at[tier] > now ? w->free_at[tier] : now;
-    double took = w->conf.bandwidth[tier] > 0 ? (double)w->size[shard] / w->conf.bandwidth[tier] : 0;
-    w->free_at[tier] = begin + took;
     w->count.tier_reads[tier]++;
     w->count.tier_bytes[tier] += w->size[shard];
-    return begin + took;
+    return transfer(w, shard, tier, now);
 }
 
 static void cancel(struct wt_world *w, uint32_t shard) {
@@ -219,11 +235,13 @@ double wt_world_read(struct wt_world *w, uint32_t shard, double now) {
                 w->size[shard]);
     if (w->mask[shard] > 1)
         return serve(w, shard, 31 - (uint32_t)__builtin_clz(w->mask[shard]), now);
-    if (w->copying && w->running.shard == shard) {
+    for (uint32_t i = 0; i < w->n_running; i++) {
+        if (w->running[i].shard != shard)
+            continue;
         w->count.joined++;
-        w->count.tier_reads[w->running.to]++;
-        w->count.tier_bytes[w->running.to] += w->size[shard];
-        return w->copied_at;
+        w->count.tier_reads[w->running[i].to]++;
+        w->count.tier_bytes[w->running[i].to] += w->size[shard];
+        return w->running[i].ends;
     }
     if (w->busy[shard])
         cancel(w, shard);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tiers/backend.h"
 #include "tiers/conf.h"
 
 #include <cmocka.h>
@@ -119,6 +120,27 @@ static void the_sample_is_complete(void **state) {
     free(text);
 }
 
+/* Both samples name each form of a tier's URL that a backend takes. */
+static void samples_tell_every_url(void **state) {
+    (void)state;
+    char *loader = slurp(WT_SOURCE_DIR "/config/loader.conf");
+    const char *help = NULL;
+    for (size_t i = 0; i < wt_daemon_conf_table.n_opts; i++)
+        if (strcmp(wt_daemon_conf_table.opts[i].name, "url") == 0)
+            help = wt_daemon_conf_table.opts[i].help;
+    assert_non_null(help);
+    for (size_t i = 0; wt_backends[i]; i++) {
+        char form[200];
+        snprintf(form, sizeof form, "%.*s", (int)strcspn(wt_backends[i]->help, " "),
+                 wt_backends[i]->help);
+        if (!strstr(help, form))
+            fail_msg("the help of option url lacks '%s'", form);
+        if (!strstr(loader, form))
+            fail_msg("config/loader.conf lacks '%s'", form);
+    }
+    free(loader);
+}
+
 /* scripts move the embedded default by replacing the three roots. */
 static void local_paths_have_known_roots(void **state) {
     (void)state;
@@ -142,8 +164,11 @@ static void local_paths_have_known_roots(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults), cmocka_unit_test(wrong_ones), cmocka_unit_test(shipped_files),
-        cmocka_unit_test(the_sample_is_complete), cmocka_unit_test(local_paths_have_known_roots)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),
+                                       cmocka_unit_test(wrong_ones),
+                                       cmocka_unit_test(shipped_files),
+                                       cmocka_unit_test(the_sample_is_complete),
+                                       cmocka_unit_test(samples_tell_every_url),
+                                       cmocka_unit_test(local_paths_have_known_roots)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
