@@ -15,7 +15,7 @@
 
 #define FOLD static inline __attribute__((always_inline, target("avx512f,vpclmulqdq,sse4.2")))
 
-enum { LINE = 64, WAYS = 4, STRIDE = WAYS * LINE };
+enum { LINE = 64, STRIDE = 4 * LINE };
 
 struct factors { /* for a distance in bits */
     uint64_t low, high;
@@ -55,21 +55,25 @@ FOLD uint32_t sum_64(__m512i x) {
     return (uint32_t)sum_16(_mm512_castsi512_si128(sum));
 }
 
-/* Whole lines of at least STRIDE bytes; crc without the inversions. */
+/* Whole lines of at least STRIDE bytes; crc without the inversions. The four registers have names,
+ * since a compiler that keeps an array of them in memory loses all that they gain. */
 FOLD uint32_t fold_lines(uint32_t crc, const uint8_t *p, uint8_t *dst, size_t len) {
-    __m512i x[WAYS], far = four(&by_2048), near = four(&by_512);
-    for (size_t i = 0; i < WAYS; i++)
-        x[i] = take(p + i * LINE, dst ? dst + i * LINE : NULL);
-    x[0] = _mm512_xor_si512(x[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
-    size_t at = STRIDE;
-    for (; len - at >= STRIDE; at += STRIDE)
-        for (size_t i = 0; i < WAYS; i++)
-            x[i] = fold(x[i], far, take(p + at + i * LINE, dst ? dst + at + i * LINE : NULL));
-    for (size_t i = 1; i < WAYS; i++)
-        x[i] = fold(x[i - 1], near, x[i]);
-    for (; at < len; at += LINE)
-        x[WAYS - 1] = fold(x[WAYS - 1], near, take(p + at, dst ? dst + at : NULL));
-    return sum_64(x[WAYS - 1]);
+    const __m512i far = four(&by_2048), near = four(&by_512);
+    const size_t step = dst ? LINE : 0;
+    const uint8_t *end = p + len;
+    __m512i a = take(p, dst), b = take(p + LINE, dst + step);
+    __m512i c = take(p + 2 * LINE, dst + 2 * step), d = take(p + 3 * LINE, dst + 3 * step);
+    a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+    for (p += STRIDE, dst += 4 * step; end - p >= STRIDE; p += STRIDE, dst += 4 * step) {
+        a = fold(a, far, take(p, dst));
+        b = fold(b, far, take(p + LINE, dst + step));
+        c = fold(c, far, take(p + 2 * LINE, dst + 2 * step));
+        d = fold(d, far, take(p + 3 * LINE, dst + 3 * step));
+    }
+    d = fold(fold(fold(a, near, b), near, c), near, d);
+    for (; p < end; p += LINE, dst += step)
+        d = fold(d, near, take(p, dst));
+    return sum_64(d);
 }
 
 bool wt_crc32c_fold_usable(size_t len) {

@@ -1,6 +1,7 @@
 /* Start, tick, reload and stop; see daemon.h. */
 #include "daemon/daemon.h"
 
+#include "daemon/heat.h"
 #include "daemon/notify.h"
 
 #include <inttypes.h>
@@ -30,9 +31,13 @@ bool wt_daemon_active(const struct wt_daemon *d) {
 /* At four times an epoch the heat of what was read at its begin and at its end differs by less than
  * `beat` and `margin` allow for. */
 void wt_daemon_half_life(struct wt_daemon *d) {
-    uint64_t epochs = 4 * wt_jobs_longest_epoch(d->jobs, wt_daemon_now_ms(d));
-    wt_planner_half_life(d->planner,
-                         (double)(epochs > d->conf.half_life ? epochs : d->conf.half_life) / 1000);
+    uint64_t now = wt_daemon_now_ms(d), up = now - d->started_ms;
+    uint64_t epochs = 4 * wt_jobs_longest_epoch(d->jobs, now), known = 0;
+    double least = (double)(epochs > d->conf.half_life ? epochs : d->conf.half_life) / 1000;
+    for (size_t i = 0; i < d->catalog.n_sets; i++)
+        known += d->catalog.set[i]->retired ? 0 : d->catalog.set[i]->d.m.stored_bytes;
+    double rate = up ? (double)d->reads.bytes * 1000 / (double)up : 0;
+    wt_planner_half_life(d->planner, wt_heat_half_life(least, known, rate));
 }
 
 /* ---- what the parts report ---- */
@@ -41,6 +46,8 @@ static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t s
                          bool held) {
     struct wt_daemon *d = arg;
     d->dirty = true;
+    if (d->planner)
+        wt_planner_touched(d->planner, set, shard);
     if (d->state)
         wt_state_note(d->state, set, shard, tier, held);
 }
@@ -134,6 +141,11 @@ static void on_job_gone(void *arg, const struct wt_job *job) {
            job->id, job->o.name, d->conf.job_expiry / 1000);
 }
 
+static void on_job_removed(void *arg, struct wt_job *job) {
+    struct wt_daemon *d = arg;
+    wt_foresee_leave(wt_planner_foresee(d->planner), job);
+}
+
 static bool due(uint64_t *last, uint64_t now, uint64_t interval) {
     if (*last && now - *last < interval)
         return false;
@@ -193,15 +205,18 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
         return rc;
     wt_mover_on_end(d->mover, on_move_ended, d);
     d->jobs = wt_jobs_new();
-    d->planner = wt_planner_new(d->loop, &(struct wt_planner_opts){.tiers = d->tier,
-                                                                   .tier_opts = d->conf.tier,
-                                                                   .catalog = &d->catalog,
-                                                                   .mover = d->mover,
-                                                                   .conf = &d->conf.policy});
+    d->planner =
+        wt_planner_new(d->loop, &(struct wt_planner_opts){.tiers = d->tier,
+                                                          .tier_opts = d->conf.tier,
+                                                          .catalog = &d->catalog,
+                                                          .mover = d->mover,
+                                                          .conf = &d->conf.policy,
+                                                          .report_ms = &d->conf.report_interval});
     d->datasets = wt_datasets_new(d->tier[0], &d->catalog, &d->log);
     d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
     if (!d->jobs || !d->planner || !d->datasets || !d->reconcile)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
+    wt_jobs_on_remove(d->jobs, on_job_removed, d);
     wt_datasets_on_added(d->datasets, on_set_added, d);
     wt_daemon_half_life(d);
     return 0;

@@ -84,5 +84,7 @@ json_t *wt_stats_datasets(struct wt_daemon *d);
 json_t *wt_stats_dataset(const struct wt_daemon *d, const struct wt_catalog_set *set);
 json_t *wt_stats_jobs(struct wt_daemon *d);
 json_t *wt_stats_moves(struct wt_daemon *d);
+/* What the optimum needs of cold for this job, and for all of now. */
+json_t *wt_stats_predicted(struct wt_daemon *d, const struct wt_job *job);
 
 #endif

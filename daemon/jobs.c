@@ -13,6 +13,8 @@ struct wt_jobs {
     struct wt_job *first;
     size_t count;
     uint64_t ever;
+    void (*removed)(void *arg, struct wt_job *job);
+    void *arg;
 };
 
 struct wt_jobs *wt_jobs_new(void) {
@@ -23,6 +25,12 @@ void wt_jobs_free(struct wt_jobs *jobs) {
     while (jobs && jobs->first)
         wt_jobs_remove(jobs, jobs->first);
     free(jobs);
+}
+
+void wt_jobs_on_remove(struct wt_jobs *jobs, void (*removed)(void *arg, struct wt_job *job),
+                       void *arg) {
+    jobs->removed = removed;
+    jobs->arg = arg;
 }
 
 /* The random half tells jobs of this daemon from those of the one before. */
@@ -43,6 +51,7 @@ int wt_jobs_add(struct wt_jobs *jobs, const struct wt_job_opts *opts, struct wt_
         return wt_err_set(err, WT_ENOMEM, "job %s: out of memory", opts->name);
     job->o = *opts;
     job->set = set;
+    job->future = -1;
     job->since_ms = job->seen_ms = job->epoch_ms = now_ms;
     make_id(jobs, job->id);
     set->jobs++;
@@ -65,6 +74,8 @@ void wt_jobs_remove(struct wt_jobs *jobs, struct wt_job *job) {
     while (*at != job)
         at = &(*at)->next;
     *at = job->next;
+    if (jobs->removed)
+        jobs->removed(jobs->arg, job);
     job->set->jobs--;
     jobs->count--;
     free(job);

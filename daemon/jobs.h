@@ -17,7 +17,7 @@ struct wt_job_opts { /* what a job says of itself */
     char name[WT_JOB_NAME];
     char tier[WT_TIERS_MAX][64]; /* its own list, cold first */
     uint32_t n_tiers;
-    uint64_t world, seed, epoch;
+    uint64_t world, seed, epoch, epochs; /* epochs 0: it does not say how many */
     uint32_t plan_version;
     struct wt_plan_opts plan;
 };
@@ -34,6 +34,14 @@ struct wt_job {
     uint64_t reads, hits, bytes;
     uint64_t tier_reads[WT_TIERS_MAX], tier_bytes[WT_TIERS_MAX]; /* of the daemon's tiers */
     uint64_t other_reads, other_bytes; /* of tiers that the daemon does not know */
+    /* foresee.h: */
+    int future;            /* its number in the horizon, -1: its order is not known */
+    bool departed;         /* it reads otherwise than it said */
+    double fit, misfit;    /* reads that were as it said, and not, of the latest */
+    uint64_t span;         /* of an epoch, on the time axis */
+    double epoch_s;        /* as measured; 0: not yet */
+    uint64_t staged_bytes; /* that were copied from cold for it */
+    double least_bytes;    /* that the optimum would have taken from cold for its reads */
 };
 
 struct wt_read { /* one row of a report: reads of a shard that a tier finished */
@@ -46,6 +54,9 @@ struct wt_read { /* one row of a report: reads of a shard that a tier finished *
 struct wt_jobs;
 struct wt_jobs *wt_jobs_new(void);
 void wt_jobs_free(struct wt_jobs *jobs);
+/* `removed` is called before a job goes, however it goes. */
+void wt_jobs_on_remove(struct wt_jobs *jobs, void (*removed)(void *arg, struct wt_job *job),
+                       void *arg);
 /* WT_EBUSY: too many. */
 int wt_jobs_add(struct wt_jobs *jobs, const struct wt_job_opts *opts, struct wt_catalog_set *set,
                 uint64_t now_ms, struct wt_job **out, struct wt_err *err);

@@ -10,6 +10,9 @@
 
 enum { RECENT = 64, ASIDE_MAX = 1024, TEXT = 256 };
 
+#define COPY_S 0.05 /* a copy is taken to last until one was measured */
+#define SMOOTH 8
+
 struct ended {
     char dataset[WT_DATASET_NAME];
     uint64_t shard, size, ms;
@@ -35,6 +38,7 @@ struct wt_mover {
     struct wt_move *first, **last; /* queued */
     struct wt_move *waiting;       /* by due time */
     struct wt_mover_stats stats;
+    double copy_s; /* that a copy from cold takes, smoothed */
     uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX];
     int64_t net[WT_TIERS_MAX];
     uint64_t full_until[WT_TIERS_MAX];
@@ -107,6 +111,7 @@ int wt_mover_new(uv_loop_t *loop, struct wt_tier *const *tiers, struct wt_catalo
     m->conf = *conf;
     m->log = log;
     m->last = &m->first;
+    m->copy_s = COPY_S;
     memcpy(m->tier, tiers, catalog->n_tiers * sizeof *tiers);
     int rc = make_lanes(m, err);
     if (rc < 0) {
@@ -300,6 +305,7 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
     if (verdict == DONE) {
         m->stats.done++;
         m->stats.bytes += v->from >= 0 ? v->size : 0;
+        m->stats.from_cold += v->from == 0 ? v->size : 0;
     } else if (verdict == CANCELED) {
         m->stats.canceled++;
     } else if (verdict == REFUSED) {
@@ -333,6 +339,8 @@ void wt_move_ended(struct wt_lane *lane) {
     lane->move = NULL;
     v->lane = NULL;
     m->stats.running--;
+    if (verdict == DONE && v->from == 0)
+        m->copy_s += ((double)(uv_now(m->loop) - v->begun_ms) / 1000 - m->copy_s) / SMOOTH;
     if (verdict == RETRY_NOW || verdict == RETRY_LATER) {
         v->err = err;
         wait_for_retry(m, v, verdict == RETRY_NOW ? 0 : pause_after(m, v->attempts));
@@ -347,11 +355,22 @@ void wt_move_ended(struct wt_lane *lane) {
 
 /* ---- queue ---- */
 
+/* Removals make room for copies; among copies the earliest deadline is first, and those without
+ * one keep their order at the end. */
+static uint64_t urgency(const struct wt_move *v) {
+    return v->to < 0 ? 0 : v->deadline_ms;
+}
+
 static void enqueue(struct wt_mover *m, struct wt_move *v) {
-    v->next = NULL;
+    struct wt_move **at = m->last; /* most often the end is right */
+    if (urgency(v) != UINT64_MAX)
+        for (at = &m->first; *at && urgency(*at) <= urgency(v);)
+            at = &(*at)->next;
     v->step = WT_STEP_QUEUED;
-    *m->last = v;
-    m->last = &v->next;
+    v->next = *at;
+    *at = v;
+    if (!v->next)
+        m->last = &v->next;
     m->stats.queued++;
     wake(m);
 }
@@ -384,6 +403,17 @@ static struct wt_lane *free_lane(struct wt_mover *m) {
     return NULL;
 }
 
+/* The use that it was staged for has come: to copy it now would be a second read of cold. */
+static bool is_late(const struct wt_mover *m, const struct wt_move *v) {
+    return v->to >= 0 && v->deadline_ms < uv_now(m->loop);
+}
+
+static void forget_late(struct wt_mover *m, struct wt_move *v) {
+    struct wt_err err = {.code = WT_ECANCELED, .text = "its shard is being read already"};
+    m->stats.late++;
+    finish(m, v, &err, CANCELED);
+}
+
 static void on_start(uv_prepare_t *start) {
     struct wt_mover *m = start->data;
     uv_prepare_stop(start);
@@ -391,7 +421,12 @@ static void on_start(uv_prepare_t *start) {
     struct wt_lane *l;
     while (m->enabled && m->first && (l = free_lane(m))) {
         struct wt_move *v = dequeue(m);
+        if (is_late(m, v)) {
+            forget_late(m, v);
+            continue;
+        }
         v->attempts++;
+        v->begun_ms = uv_now(m->loop);
         v->lane = l;
         l->move = v;
         m->stats.running++;
@@ -400,6 +435,19 @@ static void on_start(uv_prepare_t *start) {
 }
 
 int wt_mover_add(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to, int drop) {
+    return wt_mover_add_due(m, set, shard, to, drop, UINT64_MAX);
+}
+
+void wt_mover_pace(const struct wt_mover *m, double *copy_s, uint32_t *moves, uint32_t *queued) {
+    *copy_s = m->copy_s;
+    *moves = m->conf.moves;
+    *queued = 0;
+    for (const struct wt_move *v = m->first; v; v = v->next)
+        *queued += v->to >= 0;
+}
+
+int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to,
+                     int drop, uint64_t due_ms) {
     if (!m->enabled || set->shard[shard].flags & (WT_SHARD_BUSY | WT_SHARD_ASIDE) ||
         m->stats.queued + m->stats.waiting >= m->conf.queue)
         return WT_EBUSY;
@@ -413,7 +461,8 @@ int wt_mover_add(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard,
                           .from = -1,
                           .to = to,
                           .drop = drop,
-                          .queued_ms = uv_now(m->loop)};
+                          .queued_ms = uv_now(m->loop),
+                          .deadline_ms = due_ms};
     account(m, v);
     enqueue(m, v);
     return 0;

@@ -29,7 +29,9 @@ struct wt_mover_conf {
 struct wt_mover_stats {
     uint32_t running, queued, waiting; /* waiting: for a retry */
     uint64_t done, failed, refused, canceled, retried;
-    uint64_t bytes; /* copied and committed */
+    uint64_t bytes;     /* copied and committed */
+    uint64_t from_cold; /* part of it that was read from cold */
+    uint64_t late;      /* canceled since their time was over */
 };
 
 /* How a move ended, or where it stands. */
@@ -58,6 +60,12 @@ void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf);
 /* to, drop: as in struct wt_policy_move. WT_EBUSY: the queue is full, the shard moves already, or
  * is set aside. */
 int wt_mover_add(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to, int drop);
+/* The same with a deadline on the loop's clock: the earliest goes first, removals before copies;
+ * one that has not begun by then is canceled. UINT64_MAX: none. */
+int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to,
+                     int drop, uint64_t due_ms);
+/* Seconds that a copy from cold takes, as measured; how many moves run at a time; copies queued. */
+void wt_mover_pace(const struct wt_mover *m, double *copy_s, uint32_t *moves, uint32_t *queued);
 /* Off (as it begins): what is queued is forgotten, what runs is cancelled. */
 void wt_mover_enable(struct wt_mover *m, bool on);
 bool wt_mover_idle(const struct wt_mover *m); /* nothing runs */

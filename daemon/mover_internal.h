@@ -35,7 +35,8 @@ struct wt_move {
     bool comes; /* its bytes are counted as coming to `to` */
     enum wt_step step;
     uint32_t attempts;
-    uint64_t queued_ms, due_ms;
+    uint64_t queued_ms, due_ms; /* due: of a retry */
+    uint64_t begun_ms, deadline_ms;
     struct wt_err err; /* of the last failure */
     struct wt_lane *lane;
 };

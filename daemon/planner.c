@@ -8,8 +8,10 @@
 #include <string.h>
 
 enum {
+    REST = 4,         /* passes by frequency take a fifth of the time at most */
     COALESCE_MS = 50, /* what happens within makes one pass */
-    SLICE = 20000,    /* shards: a few milliseconds */
+    SOON_MS = 10,
+    SLICE = 20000, /* shards: a few milliseconds */
 };
 
 struct usage { /* what a tier last said */
@@ -23,13 +25,17 @@ struct usage { /* what a tier last said */
 };
 
 struct wt_planner {
-    uv_timer_t timer;
-    bool open, on, stopping;
+    uv_timer_t timer; /* passes by frequency */
+    uv_timer_t ahead; /* foresight */
+    unsigned open;    /* timers */
+    bool on, stopping;
     bool again;   /* something happened during the pass */
     bool running; /* a pass is under way */
     struct wt_planner_opts o;
     struct wt_policy *policy;
+    struct wt_foresee *foresee;
     uint64_t shape, passes;
+    uint64_t spent_ns, rested_ms; /* by the pass; when the next one may begin */
     double half_life;
     uint32_t now; /* second of the pass */
     struct usage usage[WT_TIERS_MAX];
@@ -47,7 +53,10 @@ struct wt_planner *wt_planner_new(uv_loop_t *loop, const struct wt_planner_opts 
     p->o = *opts;
     p->half_life = 3600;
     p->policy = wt_policy_new(opts->catalog->n_tiers);
-    if (!p->policy) {
+    p->foresee = wt_foresee_new(opts->catalog, opts->mover);
+    if (!p->policy || !p->foresee) {
+        wt_policy_free(p->policy);
+        wt_foresee_free(p->foresee);
         free(p);
         return NULL;
     }
@@ -55,8 +64,9 @@ struct wt_planner *wt_planner_new(uv_loop_t *loop, const struct wt_planner_opts 
         p->usage[t] =
             (struct usage){.planner = p, .tier = t, .capacity = opts->tier_opts[t].capacity};
     uv_timer_init(loop, &p->timer);
-    p->timer.data = p;
-    p->open = true;
+    uv_timer_init(loop, &p->ahead);
+    p->timer.data = p->ahead.data = p;
+    p->open = 2;
     return p;
 }
 
@@ -89,6 +99,7 @@ static void get_shard(void *arg, uint64_t i, struct wt_policy_shard *out) {
         .busy = s->flags & (WT_SHARD_BUSY | WT_SHARD_ASIDE),
         .unwanted = set->retired && set->jobs == 0,
     };
+    wt_foresee_settle(p->foresee, i, uv_now(p->timer.loop), out);
 }
 
 /* The catalog's figure, or the tier's own with what moved since it was given: whichever is more. */
@@ -125,34 +136,95 @@ static void on_move(void *arg, const struct wt_policy_move *move) {
                  move->drop); /* refused: decided again in a later pass */
 }
 
+/* ---- foresight ---- */
+
+struct wt_foresee *wt_planner_foresee(const struct wt_planner *p) {
+    return p->foresee;
+}
+
+static struct wt_policy_view view_of(struct wt_planner *p) {
+    return (struct wt_policy_view){.shards = p->o.catalog->shards, .get = get_shard, .arg = p};
+}
+
+void wt_planner_touched(struct wt_planner *p, const struct wt_catalog_set *set, uint64_t shard) {
+    struct wt_policy_view view = view_of(p);
+    wt_foresee_touch(p->foresee, &view, set, shard, uv_now(p->timer.loop));
+}
+
+uint64_t wt_planner_above(const struct wt_planner *p) {
+    uint64_t sum = 0;
+    for (uint32_t t = 1; t < p->o.catalog->n_tiers; t++) {
+        uint64_t c = p->usage[t].capacity;
+        if (c == 0)
+            return UINT64_MAX;
+        c = (uint64_t)((double)c * p->o.conf->high);
+        sum = c < UINT64_MAX - sum ? sum + c : UINT64_MAX;
+    }
+    return sum;
+}
+
+static void on_ahead(uv_timer_t *timer) {
+    struct wt_planner *p = timer->data;
+    struct wt_policy_view view = view_of(p);
+    struct wt_policy_tier tiers[WT_TIERS_MAX];
+    uint64_t wake, now = uv_now(timer->loop);
+    p->now = wt_clock_now(&p->o.catalog->clock);
+    get_tiers(p, tiers);
+    struct wt_foresee_input in = {.conf = p->o.conf,
+                                  .view = &view,
+                                  .tiers = tiers,
+                                  .half_life = p->half_life,
+                                  .report_ms = *p->o.report_ms};
+    if (!wt_foresee_run(p->foresee, &in, now, &wake))
+        uv_timer_start(timer, on_ahead, 1, 0);
+    else if (wake != UINT64_MAX)
+        uv_timer_start(timer, on_ahead, wake - now, 0);
+}
+
 /* ---- passes ---- */
+
+static void pass_soon(struct wt_planner *p) {
+    uint64_t now = uv_now(p->timer.loop);
+    uint64_t rest = p->rested_ms > now ? p->rested_ms - now : 0;
+    uv_timer_start(&p->timer, on_timer, rest > COALESCE_MS ? rest : COALESCE_MS, 0);
+}
 
 static void on_timer(uv_timer_t *timer) {
     struct wt_planner *p = timer->data;
     struct wt_policy_tier tiers[WT_TIERS_MAX];
+    uint64_t began = uv_hrtime();
     if (!p->running || p->shape != p->o.catalog->shape) {
         wt_policy_reset(p->policy);
         p->shape = p->o.catalog->shape;
         p->running = true;
         p->again = false;
         p->now = wt_clock_now(&p->o.catalog->clock);
+        p->spent_ns = 0;
     }
-    struct wt_policy_view view = {.shards = p->o.catalog->shards, .get = get_shard, .arg = p};
+    struct wt_policy_view view = view_of(p);
     get_tiers(p, tiers);
-    if (!wt_policy_step(p->policy, p->o.conf, &view, tiers, SLICE, on_move, p)) {
+    bool done = wt_policy_step(p->policy, p->o.conf, &view, tiers, SLICE, on_move, p);
+    p->spent_ns += uv_hrtime() - began;
+    if (!done) {
         uv_timer_start(&p->timer, on_timer, 1, 0);
         return;
     }
     p->running = false;
     p->passes++;
+    p->rested_ms = uv_now(timer->loop) + COALESCE_MS + REST * p->spent_ns / 1000000;
     if (p->again)
-        uv_timer_start(&p->timer, on_timer, COALESCE_MS, 0);
+        pass_soon(p);
 }
 
 void wt_planner_kick(struct wt_planner *p) {
     p->again = true;
-    if (p->on && !p->stopping && !uv_is_active((uv_handle_t *)&p->timer))
-        uv_timer_start(&p->timer, on_timer, COALESCE_MS, 0);
+    if (!p->on || p->stopping)
+        return;
+    if (!uv_is_active((uv_handle_t *)&p->timer))
+        pass_soon(p);
+    if (wt_foresee_active(p->foresee) &&
+        (!uv_is_active((uv_handle_t *)&p->ahead) || uv_timer_get_due_in(&p->ahead) > SOON_MS))
+        uv_timer_start(&p->ahead, on_ahead, SOON_MS, 0);
 }
 
 void wt_planner_enable(struct wt_planner *p, bool on) {
@@ -163,20 +235,22 @@ void wt_planner_enable(struct wt_planner *p, bool on) {
     }
     p->running = false;
     uv_timer_stop(&p->timer);
+    uv_timer_stop(&p->ahead);
 }
 
 /* ---- usage ---- */
 
 static void on_closed(uv_handle_t *h) {
     struct wt_planner *p = h->data;
-    p->open = false;
-    if (p->stopped)
+    if (--p->open == 0 && p->stopped)
         p->stopped(p->stopped_arg); /* may free p */
 }
 
 static void try_close(struct wt_planner *p) {
-    if (p->stopping && p->asking == 0 && !uv_is_closing((uv_handle_t *)&p->timer))
-        uv_close((uv_handle_t *)&p->timer, on_closed);
+    if (!p->stopping || p->asking || uv_is_closing((uv_handle_t *)&p->timer))
+        return;
+    uv_close((uv_handle_t *)&p->timer, on_closed);
+    uv_close((uv_handle_t *)&p->ahead, on_closed);
 }
 
 static void on_usage(struct wt_req *req) {
@@ -222,5 +296,6 @@ void wt_planner_free(struct wt_planner *p) {
     if (!p)
         return;
     wt_policy_free(p->policy);
+    wt_foresee_free(p->foresee);
     free(p);
 }

@@ -10,6 +10,7 @@
 #define WT_DAEMON_PLANNER_H
 
 #include "daemon/catalog.h"
+#include "daemon/foresee.h"
 #include "daemon/mover.h"
 #include "daemon/policy/policy.h"
 
@@ -19,6 +20,7 @@ struct wt_planner_opts {
     struct wt_catalog *catalog;
     struct wt_mover *mover;
     const struct wt_policy_conf *conf; /* may change between calls */
+    const uint64_t *report_ms;         /* how often jobs report; may change too */
 };
 
 struct wt_planner;
@@ -33,6 +35,13 @@ double wt_planner_get_half_life(const struct wt_planner *p);
 void wt_planner_ask_usage(struct wt_planner *p);
 /* Bytes that the policy counts on; 0: unlimited, or not known yet. */
 uint64_t wt_planner_capacity(const struct wt_planner *p, uint32_t tier);
+/* Bytes of all tiers above cold together, up to the mark to which they are filled; UINT64_MAX:
+ * unlimited. */
+uint64_t wt_planner_above(const struct wt_planner *p);
+/* The jobs whose order is known; valid as long as the planner is. */
+struct wt_foresee *wt_planner_foresee(const struct wt_planner *p);
+/* A shard came to a tier or left it. */
+void wt_planner_touched(struct wt_planner *p, const struct wt_catalog_set *set, uint64_t shard);
 uint64_t wt_planner_passes(const struct wt_planner *p);
 void wt_planner_stop(struct wt_planner *p, void (*stopped)(void *arg), void *arg);
 void wt_planner_free(struct wt_planner *p);

@@ -184,6 +184,8 @@ static int parse_job(const json_t *body, struct wt_job_opts *o, char dataset[WT_
     if (rc == 0)
         rc = want_u64(body, "epoch", false, &o->epoch, err);
     if (rc == 0)
+        rc = want_u64(body, "epochs", false, &o->epochs, err);
+    if (rc == 0)
         rc = parse_tiers(body, o, err);
     if (rc == 0)
         rc = parse_plan(body, o, err);
@@ -201,10 +203,12 @@ static void admit(struct wt_daemon *d, struct wt_call *call, const struct wt_job
     }
     wt_log(&d->log, WT_LOG_INFO, "job %s (%s) reads %s, generation %" PRIu64, job->id, o->name,
            set->d.m.name, set->d.m.generation);
+    wt_foresee_join(wt_planner_foresee(d->planner), job, wt_daemon_now_ms(d));
+    wt_planner_kick(d->planner);
     wt_call_reply(call, OK,
-                  json_pack("{s:s, s:I, s:I}", "id", job->id, "report_ms",
+                  json_pack("{s:s, s:I, s:I, s:o}", "id", job->id, "report_ms",
                             (json_int_t)d->conf.report_interval, "shards",
-                            (json_int_t)set->d.m.shards));
+                            (json_int_t)set->d.m.shards, "predicted", wt_stats_predicted(d, job)));
 }
 
 static void on_job_loaded(void *arg, int rc, const struct wt_err *err, struct wt_catalog_set *set) {
@@ -326,12 +330,28 @@ static int parse_report(const struct wt_daemon *d, const struct wt_job *job, con
     return rc;
 }
 
+/* A job that reads in another order than it told is named once, and again when it is back. */
+static void watch(struct wt_daemon *d, struct wt_job *job, const struct wt_read *read) {
+    bool news;
+    wt_foresee_read(wt_planner_foresee(d->planner), job, read, wt_daemon_now_ms(d), &news);
+    if (news && job->departed)
+        wt_log(&d->log, WT_LOG_WARN,
+               "job %s (%s) does not read %s in the order that it told: its shards go by "
+               "frequency; check that it passes the plan it uses, and that only rank 0 reports",
+               job->id, job->o.name, job->set->d.m.name);
+    else if (news)
+        wt_log(&d->log, WT_LOG_INFO, "job %s (%s) reads in its order again", job->id, job->o.name);
+}
+
 static void count_read(struct wt_daemon *d, struct wt_job *job, const struct wt_read *read) {
     struct wt_shard_state *s =
         &wt_catalog_home(&d->catalog, job->set, read->shard)->shard[read->shard];
     wt_heat_add(&s->heat, &s->heated, wt_daemon_now_s(d), wt_planner_get_half_life(d->planner),
                 read->bytes, wt_catalog_size(job->set, read->shard));
     wt_job_read(job, read);
+    job->least_bytes += (double)read->bytes * wt_foresee_cold(wt_planner_foresee(d->planner),
+                                                              wt_planner_above(d->planner));
+    watch(d, job, read);
     struct wt_read_stats *r = &d->reads;
     r->reads += read->ranges;
     r->bytes += read->bytes;
@@ -369,6 +389,7 @@ static void post_progress(void *arg, struct wt_call *call) {
         wt_call_fail(call, &err);
     } else {
         wt_job_report(job, r.epoch, r.step, wt_daemon_now_ms(d));
+        wt_foresee_report(wt_planner_foresee(d->planner), job, wt_daemon_now_ms(d));
         wt_daemon_half_life(d);
         for (size_t i = 0; i < r.n_reads; i++)
             count_read(d, job, &r.read[i]);

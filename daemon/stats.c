@@ -104,21 +104,45 @@ json_t *wt_stats_datasets(struct wt_daemon *d) {
     return json_pack("{s:o}", "datasets", list);
 }
 
-static json_t *job_json(const struct wt_daemon *d, const struct wt_job *j) {
+json_t *wt_stats_predicted(struct wt_daemon *d, const struct wt_job *job) {
+    struct wt_foresee *f = wt_planner_foresee(d->planner);
+    uint64_t above = wt_planner_above(d->planner);
+    double cold = wt_foresee_cold(f, above);
+    return json_pack("{s:o, s:f, s:f}", "cold_bytes_per_epoch",
+                     number((uint64_t)(cold * (double)job->set->d.m.stored_bytes)), "cold_part",
+                     cold, "cold_bandwidth", wt_foresee_need(f, above));
+}
+
+static const char *order_of(const struct wt_job *j) {
+    return j->future < 0 ? "unknown" : j->departed ? "departed" : "known";
+}
+
+/* Bytes from cold, by its readers and for it, to what the optimum would have taken; 0: none yet. */
+static double efficiency(const struct wt_job *j) {
+    double cold = (double)(j->tier_bytes[0] + j->staged_bytes);
+    return j->least_bytes >= 1 ? cold / j->least_bytes : 0;
+}
+
+static json_t *job_json(struct wt_daemon *d, const struct wt_job *j) {
     uint64_t now = wt_daemon_now_ms(d);
     json_t *reads = json_object(), *bytes = json_object();
     for (uint32_t t = 0; t < d->n_tiers; t++) {
         wt_json_put(&reads, wt_tier_name(d->tier[t]), number(j->tier_reads[t]));
         wt_json_put(&bytes, wt_tier_name(d->tier[t]), number(j->tier_bytes[t]));
     }
-    return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-        j->id, "name", j->o.name, "dataset", j->set->d.m.name, "generation",
-        number(j->set->d.m.generation), "world", number(j->o.world), "seed",
-        json_integer((json_int_t)j->o.seed), "epoch", number(j->o.epoch), "step", number(j->step),
-        "running_s", seconds(now - j->since_ms), "last_report_s", seconds(now - j->seen_ms),
-        "reads", number(j->reads), "hits", number(j->hits), "misses", number(j->reads - j->hits),
-        "bytes", number(j->bytes), "tier_reads", reads, "tier_bytes", bytes);
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:s, s:f, "
+                     "s:o, s:o, s:f, s:o}",
+                     "id", j->id, "name", j->o.name, "dataset", j->set->d.m.name, "generation",
+                     number(j->set->d.m.generation), "world", number(j->o.world), "seed",
+                     json_integer((json_int_t)j->o.seed), "epoch", number(j->o.epoch), "step",
+                     number(j->step), "running_s", seconds(now - j->since_ms), "last_report_s",
+                     seconds(now - j->seen_ms), "reads", number(j->reads), "hits", number(j->hits),
+                     "misses", number(j->reads - j->hits), "bytes", number(j->bytes), "tier_reads",
+                     reads, "tier_bytes", bytes, "order", order_of(j), "epoch_s", j->epoch_s,
+                     "staged_bytes", number(j->staged_bytes), "least_cold_bytes",
+                     number((uint64_t)j->least_bytes), "cold_ratio", efficiency(j), "predicted",
+                     wt_stats_predicted(d, j));
 }
 
 json_t *wt_stats_jobs(struct wt_daemon *d) {
@@ -162,10 +186,11 @@ json_t *wt_stats_moves(struct wt_daemon *d) {
 static json_t *move_counts(struct wt_daemon *d) {
     struct wt_mover_stats s;
     wt_mover_stats(d->mover, &s);
-    return json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "running", (int)s.running,
-                     "queued", (int)s.queued, "waiting", (int)s.waiting, "done", number(s.done),
-                     "failed", number(s.failed), "refused", number(s.refused), "canceled",
-                     number(s.canceled), "retried", number(s.retried), "bytes", number(s.bytes));
+    return json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "running",
+                     (int)s.running, "queued", (int)s.queued, "waiting", (int)s.waiting, "done",
+                     number(s.done), "failed", number(s.failed), "refused", number(s.refused),
+                     "canceled", number(s.canceled), "retried", number(s.retried), "bytes",
+                     number(s.bytes), "from_cold", number(s.from_cold), "late", number(s.late));
 }
 
 static json_t *reconcile_json(struct wt_daemon *d) {

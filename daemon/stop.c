@@ -105,9 +105,9 @@ void wt_daemon_free(struct wt_daemon *d) {
     wt_lock_free(d->lock);
     wt_datasets_free(d->datasets);
     wt_reconcile_free(d->reconcile);
+    wt_jobs_free(d->jobs); /* each leaves the planner */
     wt_planner_free(d->planner);
     wt_mover_free(d->mover);
-    wt_jobs_free(d->jobs);
     wt_state_free(d->state);
     wt_catalog_free(&d->catalog);
 }

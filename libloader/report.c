@@ -89,10 +89,10 @@ static json_t *registration(struct wl_loader *l) {
     uint64_t epoch = l->consume.epoch;
     wt_unlock(l);
     return json_pack(
-        "{s:s, s:s, s:I, s:o, s:i, s:I, s:I, s:{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:s}}", "name",
+        "{s:s, s:s, s:I, s:o, s:i, s:I, s:I, s:I, s:{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:s}}", "name",
         l->job, "dataset", l->dataset, "generation", (json_int_t)l->ds.m.generation, "tiers",
         tier_names(l->ctx), "world", l->o.world, "seed", (json_int_t)l->o.seed, "epoch",
-        (json_int_t)epoch, "plan", "version", (int)WT_PLAN_VERSION, "samples",
+        (json_int_t)epoch, "epochs", (json_int_t)l->o.epochs, "plan", "version", (int)WT_PLAN_VERSION, "samples",
         (json_int_t)p.samples, "batch", (json_int_t)p.batch, "block", (json_int_t)p.block, "lanes",
         (json_int_t)p.lanes, "window", (json_int_t)p.window, "tail",
         p.tail == WT_TAIL_PAD ? "pad" : "drop", "mode", p.mode == WT_PLAN_EVAL ? "eval" : "train");

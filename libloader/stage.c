@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { PARTS_MAX = 16, AHEAD = 4 /* rows found before the one that is copied */ };
+enum { PARTS_MAX = 16, BURST = 8 /* rows */ };
 #define PART_BYTES (UINT64_C(512) << 10)
 
 struct part {
@@ -66,7 +66,8 @@ struct walk {
     const struct wt_track *t;   /* of the last row that was found */
     const struct wt_unit *unit; /* the same; NULL: not looked up yet */
     uint64_t base;              /* lane position of row 0 */
-    struct wt_row row[AHEAD];   /* by their number modulo AHEAD */
+    uint64_t n_valid, n_bad;
+    struct wt_row row[2 * BURST]; /* by their number modulo 2 BURST */
 };
 
 static void enter_track(struct walk *w, const struct wt_track *t) {
@@ -78,7 +79,7 @@ static void enter_track(struct walk *w, const struct wt_track *t) {
 static void find_row(struct walk *w, uint64_t number) {
     while (number >= w->t->row + (w->t->b - w->t->a))
         enter_track(w, w->t + 1);
-    struct wt_row *row = &w->row[number % AHEAD];
+    struct wt_row *row = &w->row[number % (2 * BURST)];
     uint64_t pos = w->base + number;
     bool padding = pos >= w->t->samples;
     if (!padding && (!w->unit || pos < w->unit->pos || pos - w->unit->pos >= w->unit->count))
@@ -90,26 +91,32 @@ static void find_row(struct walk *w, uint64_t number) {
     wt_row_find(w->l, row);
 }
 
+static bool give_row(struct walk *w, uint64_t number) {
+    struct wt_row *row = &w->row[number % (2 * BURST)];
+    wl_error e;
+    if (wt_row_give(w->l, w->b, row, &e)) {
+        fail_row(w->l, w->b, number, &e);
+        return false;
+    }
+    w->n_valid += row->valid;
+    w->n_bad += row->bad;
+    return true;
+}
+
+/* A burst of rows is found, then the one before it is given: so several waits for memory overlap.
+ */
 static void stage_rows(struct wl_loader *l, struct wl_batch *b, uint64_t first, uint64_t end) {
     struct walk w = {.l = l, .b = b};
-    uint64_t n_valid = 0, n_bad = 0;
     enter_track(&w, l->track);
-    for (uint64_t i = first; i < end + AHEAD; i++) {
-        struct wt_row *row = &w.row[i % AHEAD];
-        if (i >= first + AHEAD) {
-            wl_error e;
-            if (wt_row_give(l, b, row, &e)) {
-                fail_row(l, b, row->number, &e);
-                break;
-            }
-            n_valid += row->valid;
-            n_bad += row->bad;
-        }
-        if (i < end)
-            find_row(&w, i);
+    bool ok = true;
+    for (uint64_t i = first; i < end + BURST && ok; i += BURST) {
+        for (uint64_t k = i; k < i + BURST && k < end; k++)
+            find_row(&w, k);
+        for (uint64_t k = i; k < i + BURST && k < end + BURST && ok; k++)
+            ok = k < first + BURST || give_row(&w, k - BURST);
     }
-    atomic_fetch_add_explicit(&b->stage->valid, n_valid, memory_order_relaxed);
-    atomic_fetch_add_explicit(&b->stage->bad, n_bad, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->valid, w.n_valid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->bad, w.n_bad, memory_order_relaxed);
 }
 
 /* Counts the step off the units that it used; the last one frees a unit for the next window. */

@@ -1,7 +1,7 @@
 /*
  * bench/loader: the loader against the limits of the machine under it.
  *
- *   bench_loader FOLDER DATASET MODE [-t threads] [-b batch] [-s slots] [-p pairs] [-v]
+ *   bench_loader FOLDER DATASET MODE [-t threads] [-b batch] [-s slots] [-p pairs] [-e epochs] [-v]
  *
  *   gather   epochs of a plain tar data set against memcpy of the same rows in the same order
  *   decode   epochs of a .tar.zst data set against ZSTD_decompressDCtx of the same frames
@@ -10,10 +10,10 @@
  *   paced    a consumer that works for 1.25 steps on each batch: how much of its time it waits
  *
  * FOLDER: a file tier (bench/run makes them on tmpfs). -v: verify_every_read. -p 10: pairs, epochs.
- * Method: pairs of one epoch each, ours and the limit, their order alternating from pair to pair.
- * Printed: median of the pairs' ratios with its 95% interval, the ratio of CPU times, page faults
- * and cycles a sample. Before anything is measured, one epoch is compared row by row with the data
- * set.
+ * Method: pairs of one epoch (or -e of them) each, ours and the limit, their order alternating from
+ * pair to pair. Printed: median of the pairs' ratios with its 95% interval, the ratio of CPU times,
+ * page faults and cycles a sample. Before anything is measured, one epoch is compared row by row
+ * with the data set.
  */
 #include "bench/loader/limit.h"
 #include "bench/loader/ours.h"
@@ -31,7 +31,7 @@ struct bench {
     struct set set;
     struct ours_opts opts;
     const char *mode;
-    unsigned pairs;
+    unsigned pairs, epochs;
     char what[96];
 };
 
@@ -100,24 +100,29 @@ static void run_pairs(struct bench *b, bool decode) {
     struct limit *l = limit_new(&b->set, b->opts.threads, b->opts.slots, o.info.rank_batch);
     uint64_t n = o.info.steps * o.info.rank_batch;
     for (unsigned i = 0; i < b->pairs; i++) {
-        uint64_t *order = set_order(&o.info, o.seed, o.epoch);
-        limit_prepare(l, order, n);
-        free(order);
         for (unsigned half = 0; half < 2; half++) {
             bool first = (half + i) % 2 == 0;
+            uint64_t *order = set_order(&o.info, o.seed, o.epoch);
+            limit_prepare(l, order, n);
+            free(order);
             struct bench_use began = bench_now(&b->meter);
-            if (first)
-                ours_epoch(&o);
-            else if (decode)
-                limit_decode(l);
-            else
-                limit_gather(l);
+            for (unsigned e = 0; e < b->epochs; e++) {
+                if (first)
+                    ours_epoch(&o);
+                else if (decode)
+                    limit_decode(l);
+                else
+                    limit_gather(l);
+            }
             (first ? &ours : &limit)->use[i] = bench_since(&b->meter, &began);
         }
     }
     limit_free(l);
     ours_close(&o);
-    print_pairs(b, &ours, &limit, (double)n, decode ? 0.90 : b->opts.verify ? 0.50 : 0.80);
+    print_pairs(b, &ours, &limit, (double)n * b->epochs,
+                decode           ? 0.90
+                : b->opts.verify ? 0.50
+                                 : 0.80);
 }
 
 static void run_alone(struct bench *b) {
@@ -222,7 +227,8 @@ static unsigned number(const char *text, unsigned most) {
 static void parse(struct bench *b, int argc, char **argv) {
     b->opts = (struct ours_opts){.threads = 1, .slots = 4, .batch = 64};
     b->pairs = 10;
-    for (int c; (c = getopt(argc, argv, "t:b:s:p:v")) != -1;) {
+    b->epochs = 1;
+    for (int c; (c = getopt(argc, argv, "t:b:s:p:e:v")) != -1;) {
         switch (c) {
         case 't':
             b->opts.threads = number(optarg, 64);
@@ -235,6 +241,9 @@ static void parse(struct bench *b, int argc, char **argv) {
             break;
         case 'p':
             b->pairs = number(optarg, PAIRS_MAX);
+            break;
+        case 'e':
+            b->epochs = number(optarg, 1000);
             break;
         case 'v':
             b->opts.verify = 1;

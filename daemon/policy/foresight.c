@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARGIN   2.0  /* a stage begins when it has so many times the time that it takes */
-#define SWEEP_S  60.0 /* between sweeps, as rates drift */
-#define EPSILON  1e-6 /* seconds */
+#define MARGIN  2.0  /* a stage begins when it has so many times the time that it takes */
+#define SWEEP_S 60.0 /* between sweeps, as rates drift */
+#define EPSILON 1e-6 /* seconds */
 
 enum {
     PENDING = 256, /* stages that wait for room */
@@ -218,8 +218,8 @@ static bool choose(struct run *r, uint32_t t, uint64_t size, double key, struct 
     struct wt_policy_shard s;
     v->n = 0;
     v->bytes = 0;
-    while (!fits(r->after[t] - (v->bytes < r->after[t] ? v->bytes : r->after[t]), size,
-                 r->high[t])) {
+    while (
+        !fits(r->after[t] - (v->bytes < r->after[t] ? v->bytes : r->after[t]), size, r->high[t])) {
         uint32_t one = v->n < VICTIMS ? farthest(r, t, &s) : WT_HEAP_OUT;
         if (one == WT_HEAP_OUT || !may_leave(r, f->table.key[one], key)) {
             for (uint32_t i = 0; i < v->n; i++)
@@ -460,8 +460,7 @@ bool wt_foresight_run(struct wt_foresight *f, const struct wt_policy_conf *conf,
             touch(f, view, shard, now, pace->half_life, false);
     bool refused = flush(&r);
     while (!refused && budget >= 4 * each && f->n_pending < PENDING &&
-           (pace->copy <= 0 || r.waiting < pace->moves) &&
-           wt_horizon_peek(f->horizon, now, &use)) {
+           (pace->copy <= 0 || r.waiting < pace->moves) && wt_horizon_peek(f->horizon, now, &use)) {
         if (!consider(&r, &use, wake))
             break;
         wt_horizon_pass(f->horizon, use.job);

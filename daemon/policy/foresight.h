@@ -36,16 +36,16 @@ struct wt_foresight_move {
 typedef bool (*wt_foresight_emit)(void *arg, const struct wt_foresight_move *move);
 
 struct wt_foresight_pace { /* how fast moves are */
-    double react;     /* seconds that pass until a decision takes effect */
-    double copy;      /* seconds that a copy from cold takes from its begin, as measured */
-    uint32_t moves;   /* copies that run at a time */
+    double react;          /* seconds that pass until a decision takes effect */
+    double copy;           /* seconds that a copy from cold takes from its begin, as measured */
+    uint32_t moves;        /* copies that run at a time */
     uint32_t waiting; /* copies that are queued: more are decided only while there are few, for what
                          leaves for a copy that comes too late is lost */
     double half_life; /* of heat, seconds */
 };
 
 struct wt_foresight_stats {
-    uint64_t staged, staged_bytes; /* from cold */
+    uint64_t staged, staged_bytes;   /* from cold */
     uint64_t swapped, swapped_bytes; /* left for another: the churn */
     uint64_t demoted, bypassed, late;
 };
@@ -72,7 +72,8 @@ bool wt_foresight_run(struct wt_foresight *f, const struct wt_policy_conf *conf,
 
 /* Is the shard's future known? Then policy.h must not bring it anywhere. */
 bool wt_foresight_knows(const struct wt_foresight *f, uint64_t shard);
-/* The heat that stands for the next use of a shard that is above cold, for comparison with others'. */
+/* The heat that stands for the next use of a shard that is above cold, for comparison with others'.
+ */
 double wt_foresight_heat(const struct wt_foresight *f, uint64_t shard, double now,
                          double half_life);
 void wt_foresight_stats(const struct wt_foresight *f, struct wt_foresight_stats *out);

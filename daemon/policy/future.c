@@ -47,23 +47,25 @@ static void earlier(uint64_t *best, uint64_t x, uint64_t from) {
         *best = x;
 }
 
-static uint64_t next_of_block(struct wt_future *f, uint64_t epoch, uint64_t block, uint64_t from) {
+/* `first` to `last`: samples of one block. */
+static uint64_t next_of_samples(struct wt_future *f, uint64_t epoch, uint64_t first, uint64_t last,
+                                uint64_t from) {
     const struct wt_epoch *e = epoch_of(f, epoch);
-    uint64_t i = wt_epoch_when(e, block), base = epoch * f->span, best = WT_FUTURE_NEVER;
-    uint64_t begin = wt_epoch_offset(e, i), pos = begin;
+    uint64_t block = f->plan.o.block, i = wt_epoch_when(e, first / block);
+    uint64_t base = epoch * f->span, begin = wt_epoch_offset(e, i), best = WT_FUTURE_NEVER;
     if (f->plan.o.lanes == 1 && f->plan.o.window == 1) {
-        if (pos < f->span)
-            earlier(&best, base + pos, from);
+        if (begin < f->span)
+            earlier(&best, base + begin, from);
         return best;
     }
-    uint32_t lane = lane_at(&f->plan, begin), last = lane_at(&f->plan, wt_epoch_offset(e, i + 1) - 1);
-    for (;; lane = last) { /* a block at a lane's end belongs to the next lane too */
-        pos = window_begin(e, lane, i);
+    uint32_t lane = lane_at(&f->plan, begin + first % block);
+    uint32_t end = lane_at(&f->plan, begin + last % block);
+    for (; lane <= end; lane++) { /* the end of a lane may cut a block */
+        uint64_t pos = window_begin(e, lane, i);
         if (pos < f->span)
             earlier(&best, base + pos, from);
-        if (lane == last)
-            return best;
     }
+    return best;
 }
 
 uint64_t wt_future_next(struct wt_future *f, uint64_t shard, uint64_t from) {
@@ -79,8 +81,11 @@ uint64_t wt_future_next(struct wt_future *f, uint64_t shard, uint64_t from) {
     for (uint64_t e = epoch; e < epoch + 3 && best == WT_FUTURE_NEVER; e++) {
         if (f->epochs && e >= f->epochs)
             break;
-        for (uint64_t b = first; b <= last; b++)
-            earlier(&best, next_of_block(f, e, b, from), from);
+        for (uint64_t b = first; b <= last; b++) {
+            uint64_t low = b > first ? b * block : begin;
+            uint64_t high = b < last ? (b + 1) * block : end;
+            earlier(&best, next_of_samples(f, e, low, high - 1, from), from);
+        }
     }
     return best;
 }

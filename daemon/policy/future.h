@@ -23,7 +23,7 @@ enum { WT_FUTURE_EPOCHS = 4 };
 
 struct wt_future {
     struct wt_plan plan;
-    const uint64_t *cum; /* [shards + 1], as in struct wt_dataset; borrowed */
+    const uint64_t *cum;     /* [shards + 1], as in struct wt_dataset; borrowed */
     uint64_t shards, epochs; /* epochs 0: it goes on for ever */
     uint64_t span;           /* x of an epoch */
     uint64_t ahead;          /* the loader fetches so far ahead of what it delivers */

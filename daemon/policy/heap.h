@@ -25,7 +25,8 @@ struct wt_heap {
     size_t n, cap;
 };
 
-bool wt_heap_put(struct wt_heap *h, uint32_t shard, double key); /* in it or not; false: no memory */
+bool wt_heap_put(struct wt_heap *h, uint32_t shard,
+                 double key); /* in it or not; false: no memory */
 void wt_heap_remove(struct wt_heap *h, uint32_t shard);
 static inline uint32_t wt_heap_top(const struct wt_heap *h) {
     return h->n ? h->at[0] : WT_HEAP_OUT;

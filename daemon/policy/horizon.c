@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SMOOTH_S   10.0  /* rates are averaged over about so long */
-#define HOLD_S     5.0   /* a place is extrapolated for so long after the last report */
-#define UNKNOWN_S  600.0 /* an epoch of a job of which nothing is known */
-#define SLOWEST    1e-6  /* spans a second: a job that stands still is not taken as gone */
+#define SMOOTH_S  10.0  /* rates are averaged over about so long */
+#define HOLD_S    5.0   /* a place is extrapolated for so long after the last report */
+#define UNKNOWN_S 600.0 /* an epoch of a job of which nothing is known */
+#define SLOWEST   1e-6  /* spans a second: a job that stands still is not taken as gone */
 
 struct walk { /* one step ahead of what was handed out */
     struct wt_future_at at;

@@ -5,8 +5,9 @@
  * places between reports are extrapolated, for a few seconds. Each job is walked twice: `ahead`
  * hands out uses before they come, `done` those that have passed. Nothing here knows of tiers.
  *
- * Happy path: join, report, ask; leave. Failures: WT_HORIZON_JOBS jobs at most, and no memory. A job
- * whose reads do not fit its plan is marked departed by the caller: it is left out until they fit.
+ * Happy path: join, report, ask; leave. Failures: WT_HORIZON_JOBS jobs at most, and no memory. A
+ * job whose reads do not fit its plan is marked departed by the caller: it is left out until they
+ * fit.
  */
 #ifndef WT_DAEMON_POLICY_HORIZON_H
 #define WT_DAEMON_POLICY_HORIZON_H
@@ -40,7 +41,8 @@ bool wt_horizon_covers(const struct wt_horizon *h, uint64_t shard);
 /* x per second; 0: not known yet. */
 double wt_horizon_rate(const struct wt_horizon *h, int job);
 double wt_horizon_time(const struct wt_horizon *h, int job, uint64_t x);
-/* Does a use of the job's shard (its own number) lie in [from, to] seconds from its last reports? */
+/* Does a use of the job's shard (its own number) lie in [from, to] seconds from its last reports?
+ */
 bool wt_horizon_fits(struct wt_horizon *h, int job, uint64_t own_shard, double from, double to);
 
 /* When the shard is used next, of what has not passed; INFINITY: never. */

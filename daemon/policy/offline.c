@@ -17,9 +17,11 @@ struct cache {
     uint32_t *count;
 };
 
-static const char *const names[WT_OFFLINE_COUNT] = {
-    [WT_BELADY] = "belady", [WT_BOUND] = "bound", [WT_LRU] = "lru", [WT_LFU] = "lfu",
-    [WT_FIXED] = "fixed"};
+static const char *const names[WT_OFFLINE_COUNT] = {[WT_BELADY] = "belady",
+                                                    [WT_BOUND] = "bound",
+                                                    [WT_LRU] = "lru",
+                                                    [WT_LFU] = "lfu",
+                                                    [WT_FIXED] = "fixed"};
 
 const char *wt_offline_name(enum wt_offline_policy policy) {
     return names[policy];

@@ -44,13 +44,14 @@ struct wt_policy_tier {
 struct wt_policy_shard {
     uint64_t size;
     double heat;
-    uint32_t age;  /* seconds since it last came to a tier */
-    uint8_t mask;  /* tiers that hold it; bit 0 is cold */
-    uint8_t pin;   /* tiers that must keep it */
+    uint32_t age;   /* seconds since it last came to a tier */
+    uint8_t mask;   /* tiers that hold it; bit 0 is cold */
+    uint8_t pin;    /* tiers that must keep it */
     uint8_t barred; /* tiers it may not enter: its data set has used up its share */
-    bool busy;     /* it moves, or is set aside */
-    bool unwanted; /* of a retired generation: leaves without need */
-    bool settled;  /* others decide where it comes to (foresight.h); it leaves under pressure alone */
+    bool busy;      /* it moves, or is set aside */
+    bool unwanted;  /* of a retired generation: leaves without need */
+    bool
+        settled; /* others decide where it comes to (foresight.h); it leaves under pressure alone */
 };
 
 struct wt_policy_view {

@@ -3,6 +3,7 @@
  * will be wanted, and of a large index only the part that the chunk needs is kept. Failure mode: no
  * memory.
  */
+#include "core/shard_format.h"
 #include "libloader/fetch.h"
 
 #include <stdlib.h>

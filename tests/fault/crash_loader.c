@@ -7,6 +7,7 @@
 
 #include <wafertier/loader.h>
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -111,52 +112,57 @@ static long read_epoch(wl_loader *l, bool compare) {
     return rc == WL_END_OF_EPOCH && (!compare || at == SHARDS * SAMPLES) ? wrong : -1;
 }
 
-/* ---- a reader as a process of its own ---- */
+/* ---- a reader as a process of its own: this program, with a configuration as its argument ---- */
 
 struct reader {
     pid_t pid;
-    int go[2], said[2]; /* pipes */
+    int go, said; /* our ends of the pipes to its input and from its output */
 };
 
-static void reader_run(const struct kit *k, const struct reader *r) {
+/* Says 'o' when it is open, and for each byte that it gets reads an epoch: 'y', or 'n'. */
+static int reader_main(struct kit *k) {
     wl_options o = options(k);
     wl_loader *l;
+    alarm(60);
     char c = wl_open(NULL, &o, &l) < 0 ? 'x' : 'o';
-    if (write(r->said[1], &c, 1) != 1 || c == 'x')
-        _exit(1);
-    while (read(r->go[0], &c, 1) == 1) {
+    if (write(1, &c, 1) != 1 || c == 'x')
+        return 1;
+    while (read(0, &c, 1) == 1) {
         c = read_epoch(l, false) == 0 ? 'y' : 'n';
-        if (write(r->said[1], &c, 1) != 1)
-            _exit(1);
+        if (write(1, &c, 1) != 1)
+            return 1;
     }
     wl_close(l);
-    _exit(0);
+    return 0;
 }
 
 static void reader_start(const struct kit *k, struct reader *r) {
-    assert_int_equal(pipe(r->go), 0);
-    assert_int_equal(pipe(r->said), 0);
+    int in[2], out[2];
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     r->pid = fork();
     assert_true(r->pid >= 0);
     if (r->pid == 0) {
-        close(r->go[1]);
-        close(r->said[0]);
-        alarm(60);
-        reader_run(k, r);
+        dup2(in[0], 0);
+        dup2(out[1], 1);
+        execl("/proc/self/exe", "reader", k->conf, NULL);
+        _exit(127);
     }
-    close(r->go[0]);
-    close(r->said[1]);
+    close(in[0]);
+    close(out[1]);
+    r->go = in[1];
+    r->said = out[0];
 }
 
 static char reader_hear(const struct reader *r) {
     char c = '-';
-    if (read(r->said[0], &c, 1) != 1)
+    if (read(r->said, &c, 1) != 1)
         return '-';
     return c;
 }
 
 static void reader_tell(const struct reader *r) {
-    assert_int_equal(write(r->go[1], "e", 1), 1);
+    assert_int_equal(write(r->go, "e", 1), 1);
 }
 
 /* SIGKILL, or 0: the end of its input. */
@@ -164,9 +170,9 @@ static void reader_end(struct reader *r, int sig) {
     int status;
     if (sig)
         kill(r->pid, sig);
-    close(r->go[1]);
+    close(r->go);
     assert_int_equal(waitpid(r->pid, &status, 0), r->pid);
-    close(r->said[0]);
+    close(r->said);
     if (sig)
         assert_true(WIFSIGNALED(status));
     else
@@ -310,7 +316,12 @@ static void leases_are_renewed_and_given_back(void **state) {
     wl_close(l);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 2) {
+        struct kit k = {0};
+        snprintf(k.conf, sizeof k.conf, "%s", argv[1]);
+        return reader_main(&k);
+    }
 #define T(name) cmocka_unit_test_setup_teardown(name, make, kit_teardown)
     const struct CMUnitTest tests[] = {
         T(killed_readers_leave_all_as_it_was),

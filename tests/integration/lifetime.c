@@ -118,19 +118,28 @@ struct holdings {
     uint64_t rss;
 };
 
-static struct holdings hold_now(void) {
-    malloc_trim(0);
+static struct holdings look(void) {
     return (struct holdings){.fds = count_entries("/proc/self/fd"),
-                             .threads = count_entries("/proc/self/task"),
-                             .rss = status_bytes("VmRSS")};
+                             .threads = count_entries("/proc/self/task")};
+}
+
+/* Once nothing changes any more: a joined thread's entry may linger, a lease be on its way. */
+static struct holdings hold_now(void) {
+    struct holdings h = look(), last;
+    int quiet = 0;
+    for (int i = 0; i < 200 && quiet < 5; i++) {
+        usleep(10000);
+        last = h;
+        h = look();
+        quiet = h.fds == last.fds && h.threads == last.threads ? quiet + 1 : 0;
+    }
+    malloc_trim(0);
+    h.rss = status_bytes("VmRSS");
+    return h;
 }
 
 static void assert_flat(struct holdings before, uint64_t more_rss) {
     struct holdings after = hold_now();
-    for (int i = 0; i < 100 && (after.threads != before.threads || after.fds != before.fds); i++) {
-        usleep(10000); /* a joined thread's entry may linger, a lease may be on its way */
-        after = hold_now();
-    }
     assert_int_equal(after.fds, before.fds);
     assert_int_equal(after.threads, before.threads);
     if (scale() == 1 && after.rss > before.rss + more_rss)

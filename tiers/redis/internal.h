@@ -233,6 +233,7 @@ struct rds_conn {
     redisReader *reader;
     redisReplyObjectFunctions reader_fn;
     size_t fed, fed_max; /* bytes of the reply that it is at, and how many there may be */
+    bool has_room;       /* a bulk command has ended since the last look */
     bool in_body;
     size_t body_left; /* of the body; then CRLF */
     size_t in_pos, in_len;

@@ -113,6 +113,7 @@ static int finish(struct rds_conn *conn, struct rds_cmd *cmd, struct wt_err *err
     }
     rds_queue_remove(cmd);
     conn->bulks -= cmd->lane == RDS_BULK;
+    conn->has_room = cmd->lane == RDS_BULK;
     rds_cmd_replied(cmd);
     rds_kick(conn->node->r); /* a place is free */
     if (conn->doom.code) {
@@ -176,7 +177,7 @@ static int parse_bulk_line(struct rds_conn *conn, long long *length, struct wt_e
 static int begin_body(struct rds_conn *conn, struct rds_cmd *cmd, struct wt_err *err) {
     if (conn->in[conn->in_pos] != '$') /* an error: hiredis reads it */
         return parse_reply(conn, cmd, err);
-    long long length;
+    long long length = 0;
     int rc = parse_bulk_line(conn, &length, err);
     if (rc <= 0)
         return rc;
@@ -272,6 +273,7 @@ static int lost_reading(ssize_t n, struct wt_err *err) {
 }
 
 int rds_conn_read(struct rds_conn *conn, struct wt_err *err) {
+    conn->has_room = false;
     for (;;) {
         struct reading at = where_to(conn);
         size_t room = at.iov[0].iov_len + at.iov[1].iov_len;
@@ -289,10 +291,11 @@ int rds_conn_read(struct rds_conn *conn, struct wt_err *err) {
         int rc = parse(conn, err);
         if (rc < 0)
             return rc;
-        /* A stream that gave less than asked is empty, and the loop tells when there is more; but
-         * in the middle of a body more has often come while we copied. */
+        /* The next command goes out before more is read, so that the server never runs dry. In the
+         * middle of a body more has often come while we copied; else a stream that gave less than
+         * asked is empty. The loop tells when there is more, but for what TLS has read ahead. */
         bool flows = conn->in_body && n >= FLOWING;
-        if (!conn->tls && n < room && !flows)
+        if (!conn->tls && (conn->has_room || (n < room && !flows)))
             return 0;
     }
 }

@@ -48,9 +48,8 @@ void wt_sim_print(const struct wt_sim_result *r, FILE *out) {
             100 * per((double)r->cache, (double)r->bytes), r->requests, r->jobs);
     fprintf(out, "%-10s %9s %9s %14s %10s\n", "policy", "hits", "of bytes", "from cold",
             "/ optimum");
-    print_row(out, "wafertier", reads_above(c),
-              1 - per((double)wt_world_cold(c), (double)c->bytes), wt_world_cold(c),
-              wt_sim_ratio(r));
+    print_row(out, "wafertier", reads_above(c), 1 - per((double)wt_world_cold(c), (double)c->bytes),
+              wt_world_cold(c), wt_sim_ratio(r));
     for (int p = 0; p < WT_OFFLINE_COUNT; p++) {
         const struct wt_offline *o = &r->other[p];
         print_row(out, p == WT_BOUND ? "optimum" : wt_offline_name((enum wt_offline_policy)p),
@@ -62,8 +61,9 @@ void wt_sim_print(const struct wt_sim_result *r, FILE *out) {
         fprintf(out, "%-10u %12" PRIu64 " %14s\n", t, c->tier_reads[t],
                 wt_size_format(c->tier_bytes[t], a));
     fprintf(out, "%-10s %12" PRIu64 " %14s\n\n", "mover", c->copies, wt_size_format(c->copied, a));
-    fprintf(out, "reads that waited for a copy %" PRIu64 ", copies cancelled %" PRIu64
-                 ", stages too late %" PRIu64 "\n",
+    fprintf(out,
+            "reads that waited for a copy %" PRIu64 ", copies cancelled %" PRIu64
+            ", stages too late %" PRIu64 "\n",
             c->joined, c->pointless, r->foresight.late);
     if (r->churns)
         fprintf(out, "churn %.4f of the cache an epoch, stalled %.2f%% of the time\n",

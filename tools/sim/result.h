@@ -15,7 +15,7 @@ struct wt_sim_result {
     uint32_t jobs, shards, n_tiers;
     uint64_t requests; /* with those of the warm-up */
     double bandwidth, seconds;
-    bool churns; /* churn means something: jobs read in epochs */
+    bool churns;   /* churn means something: jobs read in epochs */
     double epochs; /* counted ones, of all jobs together */
 };
 

@@ -26,7 +26,7 @@ struct wt_sim_load { /* objects with their sizes, and requests with their times 
     double *time;
     uint64_t n, bytes; /* bytes: of all objects */
     size_t cap, time_cap, size_cap;
-    uint64_t from;          /* requests before are not counted */
+    uint64_t from; /* requests before are not counted */
 };
 void wt_sim_load_free(struct wt_sim_load *load);
 

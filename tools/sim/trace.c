@@ -117,9 +117,10 @@ static int parse_line(struct loader *l, const char *line, uint64_t number, struc
     unsigned long long size = strtoull(digits, &last, 10);
     if (end == p || name == end || len == 0 || !isdigit((unsigned char)*digits) || errno ||
         last[strspn(last, " \t\r\n")] || !(time >= 0 && time < 4e9))
-        return wt_err_set(err, WT_EFORMAT,
-                          "%s line %llu: a line is: time (seconds, 0 to 4e9), object, size in bytes",
-                          l->path, (unsigned long long)number);
+        return wt_err_set(
+            err, WT_EFORMAT,
+            "%s line %llu: a line is: time (seconds, 0 to 4e9), object, size in bytes", l->path,
+            (unsigned long long)number);
     return add(l, time, name_key(name, len), size, err);
 }
 

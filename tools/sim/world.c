@@ -81,7 +81,7 @@ static void hold(struct wt_world *w, uint32_t shard, uint32_t tier) {
 }
 
 static void lose(struct wt_world *w, uint32_t shard, uint32_t tier) {
-    w->mask[shard] &= (uint8_t)~(1u << tier);
+    w->mask[shard] &= (uint8_t) ~(1u << tier);
     w->used[tier] -= w->size[shard];
     if (w->mask[shard] == 1)
         w->count.dropped += w->size[shard];

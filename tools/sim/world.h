@@ -31,10 +31,10 @@ struct wt_world_conf {
 struct wt_world_count {
     uint64_t reads, bytes;
     uint64_t tier_reads[WT_POLICY_TIERS], tier_bytes[WT_POLICY_TIERS]; /* finished there */
-    uint64_t copies, copied;  /* from cold, by the mover; bytes */
-    uint64_t dropped;         /* bytes that left what is above cold */
+    uint64_t copies, copied;    /* from cold, by the mover; bytes */
+    uint64_t dropped;           /* bytes that left what is above cold */
     uint64_t joined, pointless; /* reads that waited for a copy; copies that were cancelled */
-    double stall;             /* seconds, over all jobs */
+    double stall;               /* seconds, over all jobs */
 };
 
 struct wt_world_copy {
