@@ -96,6 +96,16 @@ uint64_t wt_perm_inverse(const struct wt_perm *p, uint64_t v) {
     return v;
 }
 
+/* One walk's step for all of them first: steps of different values overlap in the processor, which a
+ * walk's branch in between would prevent. */
+void wt_perm_inverses(const struct wt_perm *p, uint64_t first, size_t n, uint64_t *out) {
+    for (size_t i = 0; i < n; i++)
+        out[i] = p->bits == 0 ? first + i : backward(p, first + i);
+    for (size_t i = 0; i < n; i++)
+        while (out[i] >= p->n)
+            out[i] = backward(p, out[i]);
+}
+
 /* ---- options ---- */
 
 static uint64_t min64(uint64_t a, uint64_t b) {

@@ -21,6 +21,7 @@
 #include "core/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { WT_PLAN_VERSION = 1 };
@@ -63,6 +64,8 @@ struct wt_perm {
 struct wt_perm wt_perm_make(uint64_t n, uint64_t k0, uint64_t k1, uint64_t k2);
 uint64_t wt_perm_at(const struct wt_perm *p, uint64_t i);
 uint64_t wt_perm_inverse(const struct wt_perm *p, uint64_t v);
+/* out[i] = wt_perm_inverse(p, first + i) for i < n, in less time than n calls. */
+void wt_perm_inverses(const struct wt_perm *p, uint64_t first, size_t n, uint64_t *out);
 
 /* One epoch of a plan: derived keys. */
 struct wt_epoch {

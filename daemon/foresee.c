@@ -7,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SLACK_S 10.0 /* a read may be so far from where the plan has it */
-
 enum {
     BUDGET = 2000, /* microseconds, about */
     WATCHED = 64,  /* reads that the watch looks back on */
@@ -87,6 +85,22 @@ static uint64_t base_of(const struct wt_foresee *f, const struct wt_catalog_set 
     return now && same_shards(set, now) ? now->base : set->base;
 }
 
+static uint64_t used_of(const struct wt_job *job) {
+    uint64_t most = job->span, step = job->step < most / job->share ? job->step : most / job->share;
+    uint64_t epoch = job->o.epoch;
+    epoch = epoch < (UINT64_MAX >> 2) / most ? epoch : (UINT64_MAX >> 2) / most;
+    return epoch * most + step * job->share;
+}
+
+/* What it has begun to read. Nonsense in a report does not leave the axis. */
+static uint64_t place_of(const struct wt_job *job) {
+    uint64_t epoch = job->fetch_epoch, most = job->span, pos = job->fetch_pos;
+    if (!job->fetch_told)
+        return used_of(job) + job->ahead;
+    epoch = epoch < (UINT64_MAX >> 2) / most ? epoch : (UINT64_MAX >> 2) / most;
+    return epoch * job->span + (pos < 2 * most ? pos : 2 * most);
+}
+
 void wt_foresee_join(struct wt_foresee *f, struct wt_job *job, uint64_t now_ms) {
     struct wt_err err;
     struct wt_horizon_opts o = {.cum = job->set->d.cum,
@@ -105,9 +119,9 @@ void wt_foresee_join(struct wt_foresee *f, struct wt_job *job, uint64_t now_ms) 
     job->span = o.plan.steps * o.plan.lane_batch;
     f->job[job->future] = job;
     f->cold_known = false;
-    wt_horizon_report(horizon(f), job->future,
-                      job->o.epoch * job->span + job->step * o.plan.lane_batch + o.ahead,
-                      seconds(now_ms));
+    job->share = o.plan.lane_batch;
+    job->ahead = o.ahead;
+    wt_horizon_report(horizon(f), job->future, place_of(job), used_of(job), seconds(now_ms));
     wt_foresight_sweep(f->foresight);
 }
 
@@ -124,15 +138,7 @@ void wt_foresee_leave(struct wt_foresee *f, struct wt_job *job) {
 void wt_foresee_report(struct wt_foresee *f, struct wt_job *job, uint64_t now_ms) {
     if (job->future < 0)
         return;
-    struct wt_plan plan;
-    struct wt_err err;
-    if (wt_plan_init(&plan, &job->o.plan, &err) < 0)
-        return;
-    uint64_t step = job->step < plan.steps ? job->step : plan.steps;
-    wt_horizon_report(horizon(f), job->future,
-                      job->o.epoch * job->span + step * plan.lane_batch +
-                          (uint64_t)plan.o.window * plan.o.block,
-                      seconds(now_ms));
+    wt_horizon_report(horizon(f), job->future, place_of(job), used_of(job), seconds(now_ms));
     double rate = wt_horizon_rate(horizon(f), job->future);
     job->epoch_s = rate > 0 ? (double)job->span / rate : 0;
 }
@@ -140,12 +146,11 @@ void wt_foresee_report(struct wt_foresee *f, struct wt_job *job, uint64_t now_ms
 /* Reads that do not fit are counted against those that do, the latest ones. A quarter that does not
  * is more than retries and restarts make. */
 void wt_foresee_read(struct wt_foresee *f, struct wt_job *job, const struct wt_read *read,
-                     uint64_t now_ms, bool *news) {
+                     bool *news) {
     *news = false;
     if (job->future < 0)
         return;
-    double now = seconds(now_ms), window = SLACK_S + 0.05 * job->epoch_s;
-    bool fits = wt_horizon_fits(horizon(f), job->future, read->shard, now - window, now + window);
+    bool fits = wt_horizon_fits(horizon(f), job->future, read->shard);
     *(fits ? &job->fit : &job->misfit) += 1;
     if (job->fit + job->misfit > WATCHED) {
         job->fit /= 2;

@@ -25,7 +25,7 @@ void wt_foresee_leave(struct wt_foresee *f, struct wt_job *job);
 void wt_foresee_report(struct wt_foresee *f, struct wt_job *job, uint64_t now_ms);
 /* A read of the last report, for the watch over its order; *news: departed has changed. */
 void wt_foresee_read(struct wt_foresee *f, struct wt_job *job, const struct wt_read *read,
-                     uint64_t now_ms, bool *news);
+                     bool *news);
 void wt_foresee_touch(struct wt_foresee *f, const struct wt_policy_view *view,
                       const struct wt_catalog_set *set, uint64_t shard, uint64_t now_ms);
 

@@ -35,10 +35,13 @@ struct wt_job {
     uint64_t tier_reads[WT_TIERS_MAX], tier_bytes[WT_TIERS_MAX]; /* of the daemon's tiers */
     uint64_t other_reads, other_bytes; /* of tiers that the daemon does not know */
     /* foresee.h: */
-    int future;            /* its number in the horizon, -1: its order is not known */
-    bool departed;         /* it reads otherwise than it said */
-    double fit, misfit;    /* reads that were as it said, and not, of the latest */
-    uint64_t span;         /* of an epoch, on the time axis */
+    int future;           /* its number in the horizon, -1: its order is not known */
+    bool departed;        /* it reads otherwise than it said */
+    double fit, misfit;   /* reads that were as it said, and not, of the latest */
+    uint64_t span, share; /* of an epoch and of a step, on the time axis */
+    uint64_t ahead;       /* what it fetches before it needs it, when it does not tell */
+    bool fetch_told;      /* it tells where its next fetch begins: */
+    uint64_t fetch_epoch, fetch_pos;
     double epoch_s;        /* as measured; 0: not yet */
     uint64_t staged_bytes; /* that were copied from cold for it */
     double least_bytes;    /* that the optimum would have taken from cold for its reads */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECENT = 64, ASIDE_MAX = 1024, TEXT = 256 };
+enum { RECENT = 64, ASIDE_MAX = 1024, TEXT = 256, QUIET_MS = 60000 };
 
 #define COPY_S 0.05 /* a copy is taken to last until one was measured */
 #define SMOOTH 8
@@ -310,9 +310,12 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
         m->stats.canceled++;
     } else if (verdict == REFUSED) {
         m->stats.refused++;
-        m->full_until[v->to >= 0 ? v->to : 0] = uv_now(m->loop) + m->conf.backoff_ms;
-        wt_log(m->log, WT_LOG_INFO, "shard %" PRIu64 " of %s waits for room: %s", v->shard,
-               v->set->d.m.name, err->text);
+        uint64_t *full_until = &m->full_until[v->to >= 0 ? v->to : 0];
+        /* A tier that stays full is told once, not for each shard that waits. */
+        bool news = *full_until == 0 || uv_now(m->loop) > *full_until + QUIET_MS;
+        *full_until = uv_now(m->loop) + m->conf.backoff_ms;
+        wt_log(m->log, news ? WT_LOG_INFO : WT_LOG_DEBUG,
+               "shard %" PRIu64 " of %s waits for room: %s", v->shard, v->set->d.m.name, err->text);
     } else {
         m->stats.failed++;
         if (verdict == GIVE_UP)

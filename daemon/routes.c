@@ -276,6 +276,8 @@ static void delete_job(void *arg, struct wt_call *call) {
 
 struct report {
     uint64_t epoch, step;
+    bool told; /* where its next fetch begins: */
+    uint64_t fetch_epoch, fetch_pos;
     struct wt_read *read;
     size_t n_reads;
     const json_t *next;
@@ -301,6 +303,19 @@ static int parse_read(const struct wt_daemon *d, const struct wt_job *job, const
     return 0;
 }
 
+/* [epoch, lane position]; nothing or null: it does not say. */
+static int parse_fetched(const json_t *v, struct report *r, struct wt_err *err) {
+    json_int_t epoch, pos;
+    if (!v || json_is_null(v))
+        return 0;
+    if (json_unpack((json_t *)(uintptr_t)v, "[I,I!]", &epoch, &pos) < 0 || epoch < 0 || pos < 0)
+        return wt_err_set(err, WT_EINVAL, "'fetched' must be [epoch, lane position]");
+    r->told = true;
+    r->fetch_epoch = (uint64_t)epoch;
+    r->fetch_pos = (uint64_t)pos;
+    return 0;
+}
+
 static int parse_report(const struct wt_daemon *d, const struct wt_job *job, const json_t *body,
                         struct report *r, struct wt_err *err) {
     const json_t *reads = json_object_get(body, "reads");
@@ -308,6 +323,8 @@ static int parse_report(const struct wt_daemon *d, const struct wt_job *job, con
     int rc = want_u64(body, "epoch", true, &r->epoch, err);
     if (rc == 0)
         rc = want_u64(body, "step", true, &r->step, err);
+    if (rc == 0)
+        rc = parse_fetched(json_object_get(body, "fetched"), r, err);
     if (rc < 0)
         return rc;
     if ((reads && !json_is_array(reads)) || (r->next && !json_is_array(r->next)))
@@ -333,7 +350,7 @@ static int parse_report(const struct wt_daemon *d, const struct wt_job *job, con
 /* A job that reads in another order than it told is named once, and again when it is back. */
 static void watch(struct wt_daemon *d, struct wt_job *job, const struct wt_read *read) {
     bool news;
-    wt_foresee_read(wt_planner_foresee(d->planner), job, read, wt_daemon_now_ms(d), &news);
+    wt_foresee_read(wt_planner_foresee(d->planner), job, read, &news);
     if (news && job->departed)
         wt_log(&d->log, WT_LOG_WARN,
                "job %s (%s) does not read %s in the order that it told: its shards go by "
@@ -389,6 +406,9 @@ static void post_progress(void *arg, struct wt_call *call) {
         wt_call_fail(call, &err);
     } else {
         wt_job_report(job, r.epoch, r.step, wt_daemon_now_ms(d));
+        job->fetch_told = r.told;
+        job->fetch_epoch = r.fetch_epoch;
+        job->fetch_pos = r.fetch_pos;
         wt_foresee_report(wt_planner_foresee(d->planner), job, wt_daemon_now_ms(d));
         wt_daemon_half_life(d);
         for (size_t i = 0; i < r.n_reads; i++)

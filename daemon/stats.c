@@ -200,10 +200,22 @@ static json_t *reconcile_json(struct wt_daemon *d) {
                      "lost", number(s.lost), "found", number(s.found));
 }
 
+static json_t *foresight_json(struct wt_daemon *d) {
+    struct wt_foresight_stats s;
+    double copy;
+    uint32_t moves, queued;
+    wt_foresee_stats(wt_planner_foresee(d->planner), &s);
+    wt_mover_pace(d->mover, &copy, &moves, &queued);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "staged", number(s.staged),
+                     "staged_bytes", number(s.staged_bytes), "swapped", number(s.swapped),
+                     "swapped_bytes", number(s.swapped_bytes), "demoted", number(s.demoted),
+                     "bypassed", number(s.bypassed), "late", number(s.late), "copy_s", copy);
+}
+
 json_t *wt_stats_json(struct wt_daemon *d) {
     const struct wt_read_stats *r = &d->reads;
     return json_pack(
-        "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o}",
+        "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
         "version", WAFERTIER_VERSION_STRING, "uptime_s",
         seconds(wt_daemon_now_ms(d) - d->started_ms), "active", wt_daemon_active(d), "tiers",
         tiers_array(d), "moves", move_counts(d), "jobs", number(wt_jobs_count(d->jobs)), "reads",
@@ -211,5 +223,6 @@ json_t *wt_stats_json(struct wt_daemon *d) {
         number(r->bytes), "datasets", number(d->catalog.n_sets), "shards",
         number(d->catalog.shards), "reconcile", reconcile_json(d), "half_life_s",
         wt_planner_get_half_life(d->planner), "policy_passes",
-        number(wt_planner_passes(d->planner)), "jobs_expired", number(d->job_expired));
+        number(wt_planner_passes(d->planner)), "jobs_expired", number(d->job_expired), "foresight",
+        foresight_json(d));
 }

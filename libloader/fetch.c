@@ -1,15 +1,16 @@
 /*
- * Fetching, on the I/O thread.
+ * Fetching, on the I/O thread; what needs no tier does without it.
  *
- * Happy path: a kept mapping is used as it is. Else the cheapest tier that is believed to hold the
- * shard is asked: one that can map gives a mapping; others (and what it will not map) are read, a
- * whole shard in parts of 8 MiB, of a part of a shard first the index and then the bytes. The crew
- * checks and decodes; the chunk is ready. Failure modes, in one round over the tiers: a tier that
- * lacks the shard is remembered, a damaged copy counted, a tier that is away noted; each time the
- * next one is asked. After the round: was one away, the round is repeated with back-off until
- * timeout_ms (STORAGE). Is the cold copy damaged, it is read once more and what is good of it is
- * taken (bad samples are the stage's business). Is it nowhere: NOT_FOUND. Anything that is our own
- * fault (memory) ends the fetch at once.
+ * Happy path: a kept mapping goes straight to the crew, and what was decoded straight to the unit.
+ * Else the cheapest tier that is believed to hold the shard is asked: one that can map gives a
+ * mapping; others (and what it will not map) are read, a whole shard in parts of 8 MiB, of a part
+ * of a shard first the index and then the bytes. The crew checks and decodes; the chunk is ready.
+ * Failure modes, in one round over the tiers: a tier that lacks the shard is remembered, a damaged
+ * copy counted, a tier that is away noted; each time the next one is asked. After the round: was
+ * one away, the round is repeated with back-off until timeout_ms (STORAGE). Is the cold copy
+ * damaged, it is read once more and what is good of it is taken (bad samples are the stage's
+ * business). Is it nowhere: NOT_FOUND. Anything that is our own fault (memory) ends the fetch at
+ * once.
  */
 #include "libloader/fetch.h"
 
@@ -360,9 +361,7 @@ static void advance(struct wt_fetch *f) {
     case WT_FETCH_BODY:
         work(f, WT_FETCH_DECODE, wt_decode_run);
         break;
-    case WT_FETCH_DECODE:
-        finish_ready(f);
-        break;
+    case WT_FETCH_DECODE: /* ended in wt_fetch_decoded */
     case WT_FETCH_IDLE:
     case WT_FETCH_WAIT:
         break;
@@ -379,17 +378,15 @@ static void on_task_done(struct wt_post *post) {
 
 static void on_start(struct wt_post *post) {
     struct wt_fetch *f = of_post(post);
-    struct wt_chunk *c = f->chunk;
-    f->post.run = on_task_done;
-    wt_shard_name(f->l->dataset, c->shard, &c->rec, f->key);
-    c->kept = wt_keeper_get(f->l->ctx->keeper, c->rec.hash);
-    if (!c->kept) {
-        attempt(f);
-        return;
-    }
-    atomic_store_explicit(&f->tier, (int)c->kept->tier, memory_order_relaxed);
-    wt_count(&f->l->meter.joins, 1);
-    work(f, WT_FETCH_DECODE, wt_decode_run);
+    post->run = on_task_done;
+    attempt(f);
+}
+
+void wt_fetch_decoded(struct wt_fetch *f) {
+    if (f->rc)
+        wt_context_post(f->l->ctx, &f->post);
+    else
+        finish_ready(f);
 }
 
 void wt_fetch_start(struct wl_loader *l, struct wt_chunk *c) {
@@ -406,8 +403,16 @@ void wt_fetch_start(struct wl_loader *l, struct wt_chunk *c) {
     f->task.rank = WT_RANK_DECODE | c->unit->need;
     f->delay.run = on_delay;
     atomic_store_explicit(&f->tier, -1, memory_order_relaxed);
-    f->post.run = on_start;
-    wt_context_post(l->ctx, &f->post);
+    wt_shard_name(l->dataset, c->shard, &c->rec, f->key);
+    c->kept = wt_keeper_get(l->ctx->keeper, c->rec.hash);
+    f->post.run = c->kept ? on_task_done : on_start;
+    if (!c->kept) {
+        wt_context_post(l->ctx, &f->post);
+        return;
+    }
+    atomic_store_explicit(&f->tier, (int)c->kept->tier, memory_order_relaxed);
+    wt_count(&l->meter.joins, 1);
+    work(f, WT_FETCH_DECODE, wt_decode_run);
 }
 
 /* ---- all fetches of a loader ---- */

@@ -1,7 +1,7 @@
 /*
  * One chunk on its way from a tier to memory. fetch.c moves it along on the I/O thread, decode/
  * works on it in the crew; a fetch is with one of the two at any time, handed over by post and
- * task.
+ * task. A crew task that went well ends it there and then.
  */
 #ifndef WT_LOADER_FETCH_H
 #define WT_LOADER_FETCH_H
@@ -76,7 +76,9 @@ static inline bool wt_chunk_whole(const struct wt_chunk *c) {
     return c->first == 0 && c->count == c->rec.samples;
 }
 
-/* Crew tasks (f->task); each ends by posting f->post. decode/decode.c */
+/* The end of wt_decode_run, in the crew: f is not to be touched afterwards. fetch.c */
+void wt_fetch_decoded(struct wt_fetch *f);
+/* Crew tasks (f->task); room and tail end by posting f->post. decode/decode.c */
 void wt_decode_room(struct wt_task *task, struct wt_worker *worker);
 void wt_decode_tail(struct wt_task *task, struct wt_worker *worker);
 void wt_decode_run(struct wt_task *task, struct wt_worker *worker);

@@ -42,9 +42,13 @@ void wt_record_fill(const struct wl_loader *l, const struct wt_chunk *c, uint32_
 }
 
 void wt_chunk_records(const struct wl_loader *l, const struct wt_chunk *c) {
+    enum { PLACES = 32 };
     struct wt_unit *u = c->unit;
-    if (!u->record)
-        return;
-    for (uint32_t i = 0; i < c->count; i++)
-        wt_record_fill(l, c, i, &u->record[wt_perm_inverse(&u->w.perm, c->at + i - u->pos)]);
+    uint64_t place[PLACES], first = c->at - u->pos;
+    for (uint32_t i = 0; u->record && i < c->count; i += PLACES) {
+        uint32_t n = c->count - i < PLACES ? c->count - i : (uint32_t)PLACES;
+        wt_perm_inverses(&u->w.perm, first + i, n, place);
+        for (uint32_t k = 0; k < n; k++)
+            wt_record_fill(l, c, i + k, &u->record[place[k]]);
+    }
 }

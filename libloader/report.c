@@ -89,13 +89,14 @@ static json_t *registration(struct wl_loader *l) {
     uint64_t epoch = l->consume.epoch;
     wt_unlock(l);
     return json_pack(
-        "{s:s, s:s, s:I, s:o, s:i, s:I, s:I, s:I, s:{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:s}}", "name",
-        l->job, "dataset", l->dataset, "generation", (json_int_t)l->ds.m.generation, "tiers",
-        tier_names(l->ctx), "world", l->o.world, "seed", (json_int_t)l->o.seed, "epoch",
-        (json_int_t)epoch, "epochs", (json_int_t)l->o.epochs, "plan", "version", (int)WT_PLAN_VERSION, "samples",
-        (json_int_t)p.samples, "batch", (json_int_t)p.batch, "block", (json_int_t)p.block, "lanes",
-        (json_int_t)p.lanes, "window", (json_int_t)p.window, "tail",
-        p.tail == WT_TAIL_PAD ? "pad" : "drop", "mode", p.mode == WT_PLAN_EVAL ? "eval" : "train");
+        "{s:s, s:s, s:I, s:o, s:i, s:I, s:I, s:I, s:{s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:s}}",
+        "name", l->job, "dataset", l->dataset, "generation", (json_int_t)l->ds.m.generation,
+        "tiers", tier_names(l->ctx), "world", l->o.world, "seed", (json_int_t)l->o.seed, "epoch",
+        (json_int_t)epoch, "epochs", (json_int_t)l->o.epochs, "plan", "version",
+        (int)WT_PLAN_VERSION, "samples", (json_int_t)p.samples, "batch", (json_int_t)p.batch,
+        "block", (json_int_t)p.block, "lanes", (json_int_t)p.lanes, "window", (json_int_t)p.window,
+        "tail", p.tail == WT_TAIL_PAD ? "pad" : "drop", "mode",
+        p.mode == WT_PLAN_EVAL ? "eval" : "train");
 }
 
 static void enroll(struct wt_reporter *r) {
@@ -172,11 +173,25 @@ static void add_track(const struct wl_loader *l, const struct wt_track *t, size_
     }
 }
 
-static json_t *coming(struct wl_loader *l, uint64_t *epoch, uint64_t *step) {
+/* Where the next fetch of a track begins: an epoch and a lane position. Mutex held. */
+static json_t *fetched(const struct wl_loader *l, const struct wt_track *t) {
+    struct wt_epoch e = wt_plan_epoch(&l->plan, t->epoch);
+    uint64_t epoch = t->epoch, pos = 0;
+    if (t->fresh || l->ranged)
+        pos = wt_loader_step_pos(l, epoch, t->fresh ? t->next_step : t->next);
+    else if (t->next < wt_epoch_windows(&e, t->lane))
+        pos = wt_epoch_window(&e, t->lane, t->next).pos;
+    else
+        epoch++;
+    return json_pack("[I, I]", (json_int_t)epoch, (json_int_t)pos);
+}
+
+static json_t *coming(struct wl_loader *l, uint64_t *epoch, uint64_t *step, json_t **place) {
     json_t *next = json_array();
     wt_lock(l);
     *epoch = l->consume.epoch;
     *step = l->consume.step;
+    *place = l->n_tracks ? fetched(l, &l->track[0]) : json_null();
     for (size_t i = 0; i < l->n_tracks; i++)
         add_track(l, &l->track[i], NEXT_MAX / l->n_tracks + 1, next);
     wt_unlock(l);
@@ -220,9 +235,10 @@ static void take_residency(struct wt_reporter *r, const json_t *answer) {
 
 static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeout_ms) {
     uint64_t epoch, step;
-    json_t *next = coming(r->l, &epoch, &step);
-    json_t *body = json_pack("{s:I, s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "step",
-                             (json_int_t)step, "reads", take_reads(r), "next", next);
+    json_t *place, *next = coming(r->l, &epoch, &step, &place);
+    json_t *body =
+        json_pack("{s:I, s:I, s:o, s:o, s:o}", "epoch", (json_int_t)epoch, "step", (json_int_t)step,
+                  "fetched", place, "reads", take_reads(r), "next", next);
     char path[128];
     long status = 0;
     snprintf(path, sizeof path, "/v1/jobs/%s/progress", r->id);

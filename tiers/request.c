@@ -122,7 +122,14 @@ static void count(struct wt_tier *tier, struct wt_req *req) {
 }
 
 /* What a served request teaches about the tier. */
+/* A request that waited in our own queue for most of its time says little about the tier. */
+static bool hardly_served(const struct wt_req *req, uint64_t now) {
+    return req->rc == WT_ETIMEDOUT && now - req->served_ns < (now - req->start_ns) / 2;
+}
+
 static void learn(struct wt_tier *tier, struct wt_req *req, uint64_t now) {
+    if (hardly_served(req, now))
+        return;
     if (req->op == WT_OP_GET) {
         double us = (double)(now - req->served_ns) / 1000;
         if (req->rc == 0)

@@ -121,9 +121,12 @@ static int unknown_scheme(const struct wt_tier_opts *opts, struct wt_err *err) {
     for (size_t i = 0; wt_backends[i] && used < sizeof list - 1; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
                                  wt_backends[i]->help);
-    return wt_err_set(err, WT_EINVAL,
-                      "tier %s: url \"%.100s\" has no scheme that this build knows; it takes: %s",
-                      opts->name, opts->url, list);
+    /* The scheme alone: the rest may hold a password. */
+    int scheme = (int)strcspn(opts->url, ":/");
+    return wt_err_set(
+        err, WT_EINVAL,
+        "tier %s: the url's scheme \"%.*s\" is none that this build knows; it takes: %s",
+        opts->name, scheme < 32 ? scheme : 32, opts->url, list);
 }
 
 static int check_opts(const struct wt_tier_opts *opts, struct wt_err *err) {

@@ -16,9 +16,9 @@ struct walk { /* one step ahead of what was handed out */
 };
 
 struct job {
-    bool used, departed;
-    uint64_t base, place;
-    double rate, seen;
+    bool departed;
+    uint64_t base, place, used, before; /* before: used, a report ago */
+    double rate, seen, since;           /* since: the rate is measured from there on */
     struct wt_future future;
     struct walk ahead, done;
 };
@@ -61,7 +61,6 @@ int wt_horizon_join(struct wt_horizon *h, const struct wt_horizon_opts *o, doubl
     if (!j)
         return -1;
     wt_future_init(&j->future, &o->plan, o->cum, o->shards, o->epochs, o->ahead);
-    j->used = true;
     j->base = o->base;
     j->seen = now;
     walk_on(j, &j->ahead);
@@ -128,25 +127,34 @@ static double held(const struct job *j, double now) {
     return now > j->seen + HOLD_S ? j->seen + HOLD_S : now;
 }
 
-void wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, double now) {
-    struct job *j = h->job[job];
+/* The mean since the job began to read, later of the last SMOOTH_S. */
+static void measure(struct job *j, uint64_t used, double now) {
     double dt = now - j->seen;
-    bool first = j->place == 0 && j->rate <= 0;
-    if (dt > 0 && place >= j->place && !first) {
-        double rate = (double)(place - j->place) / dt;
-        j->rate = j->rate > 0 ? j->rate + (1 - exp(-dt / SMOOTH_S)) * (rate - j->rate) : rate;
-    } else if (dt > 0 && first && place > j->future.ahead) {
-        j->rate = (double)(place - j->future.ahead) / dt;
+    if (j->used == 0 || used < j->used) { /* it begins, or begins again elsewhere */
+        j->since = now;
+    } else if (dt > 0) {
+        double part = dt / (now - j->since), smooth = 1 - exp(-dt / SMOOTH_S);
+        double rate = (double)(used - j->used) / dt;
+        part = j->rate > 0 && part < smooth ? smooth : part;
+        j->rate = j->rate > 0 ? j->rate + part * (rate - j->rate) : rate;
     }
-    bool jumped = place < j->done.x || place > j->done.x + 2 * j->future.span;
+    j->before = j->used < used ? j->used : used;
+    j->used = used;
+}
+
+void wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, uint64_t used, double now) {
+    struct job *j = h->job[job];
+    uint64_t span = j->future.span;
+    if (now < j->seen)
+        return;
+    measure(j, used, now);
     j->place = place;
-    if (dt > 0)
-        j->seen = now;
-    if (jumped && (j->done.ended || place + j->future.ahead < j->done.x ||
-                   place > j->done.x + 2 * j->future.span)) { /* started again elsewhere */
-        walk_to(j, &j->done, place);
-        walk_to(j, &j->ahead, place);
-    }
+    j->seen = now;
+    bool back = place + span / 2 < j->done.x, forth = place > j->done.x + 2 * span;
+    if (!back && !forth)
+        return;
+    walk_to(j, &j->done, place); /* it goes on elsewhere */
+    walk_to(j, &j->ahead, place);
 }
 
 uint32_t wt_horizon_live(const struct wt_horizon *h) {
@@ -172,10 +180,10 @@ double wt_horizon_part(const struct wt_horizon *h, int job, uint64_t shard) {
     return wt_future_part(&j->future, shard - j->base);
 }
 
-bool wt_horizon_fits(struct wt_horizon *h, int job, uint64_t own_shard, double from, double to) {
+bool wt_horizon_fits(struct wt_horizon *h, int job, uint64_t own_shard) {
     struct job *j = h->job[job];
-    uint64_t x = wt_future_next(&j->future, own_shard, place_at(h, j, from));
-    return x != WT_FUTURE_NEVER && time_of(h, j, x) <= to;
+    uint64_t slack = j->future.ahead, from = j->before > slack ? j->before - slack : 0;
+    return wt_future_next(&j->future, own_shard, from) < j->place + slack + 1;
 }
 
 /* ---- next uses ---- */

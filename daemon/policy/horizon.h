@@ -30,7 +30,9 @@ void wt_horizon_free(struct wt_horizon *h);
 /* -1: too many, or no memory. */
 int wt_horizon_join(struct wt_horizon *h, const struct wt_horizon_opts *o, double now);
 void wt_horizon_leave(struct wt_horizon *h, int job);
-void wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, double now);
+/* place: all uses before it have begun. used: what the job has consumed, on the same axis: its pace
+ * is steadier than that of the fetches, which come in bursts. */
+void wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, uint64_t used, double now);
 void wt_horizon_depart(struct wt_horizon *h, int job, bool departed);
 /* Shards have other numbers. */
 void wt_horizon_rebase(struct wt_horizon *h, int job, uint64_t base);
@@ -41,9 +43,9 @@ bool wt_horizon_covers(const struct wt_horizon *h, uint64_t shard);
 /* x per second; 0: not known yet. */
 double wt_horizon_rate(const struct wt_horizon *h, int job);
 double wt_horizon_time(const struct wt_horizon *h, int job, uint64_t x);
-/* Does a use of the job's shard (its own number) lie in [from, to] seconds from its last reports?
- */
-bool wt_horizon_fits(struct wt_horizon *h, int job, uint64_t own_shard, double from, double to);
+/* Does a use of the job's shard (its own number) lie between what it had consumed one report before
+ * the last and what it has begun to read, give or take what it fetches ahead? */
+bool wt_horizon_fits(struct wt_horizon *h, int job, uint64_t own_shard);
 
 /* When the shard is used next, of what has not passed; INFINITY: never. */
 double wt_horizon_next(struct wt_horizon *h, uint64_t shard);

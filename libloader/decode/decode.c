@@ -3,7 +3,7 @@
  *
  * Happy path: a plain tar is checked where it lies (a kept mapping once for as long as it is kept);
  * the frames of a .tar.zst are decoded into the chunk's buffer by as many workers as are free, each
- * taking the next frame. The last one posts the fetch back to the I/O thread. Failure modes:
+ * taking the next frame. The last one ends the fetch. Failure modes:
  * anything wrong is WT_ECORRUPT in f->rc and the next copy is tried; in a salvage nothing is
  * refused, but the samples that a damaged block or frame touches are marked bad.
  */
@@ -175,7 +175,7 @@ static void end_frames(struct wt_fetch *f) {
         return;
     if (!f->rc)
         f->rc = wt_chunk_bind(f, &f->err);
-    hand_back(f);
+    wt_fetch_decoded(f);
 }
 
 static void help_frames(struct wt_task *task, struct wt_worker *worker) {

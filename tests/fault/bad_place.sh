@@ -144,7 +144,8 @@ for _ in $(seq 50); do
 done
 copies=0
 for f in $(cd hot && find . -name '*.tar' -path '*/shards/*'); do
-    cmp -s "hot/$f" "small/$f" || fail "the copy hot/$f is not the shard"
+    # The daemon goes on: a copy may leave between these two looks.
+    cmp -s "hot/$f" "small/$f" || [ ! -e "hot/$f" ] || fail "the copy hot/$f is not the shard"
     copies=$((copies + 1))
 done
 [ $copies -gt 0 ] || fail "nothing was moved"

@@ -113,7 +113,7 @@ static int finish(struct rds_conn *conn, struct rds_cmd *cmd, struct wt_err *err
     }
     rds_queue_remove(cmd);
     conn->bulks -= cmd->lane == RDS_BULK;
-    conn->has_room = cmd->lane == RDS_BULK;
+    conn->has_room |= cmd->lane == RDS_BULK;
     rds_cmd_replied(cmd);
     rds_kick(conn->node->r); /* a place is free */
     if (conn->doom.code) {
