@@ -4,10 +4,12 @@
 
 #include <dirent.h>
 #include <ftw.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 struct place {
@@ -36,17 +38,23 @@ static bool make_under(const char *folder, const char *params, struct wt_tier_op
     return true;
 }
 
-static const char *temp_folder(void) {
-    const char *folder = getenv("TMPDIR");
-    return folder && *folder ? folder : "/tmp";
+/* A folder that is not in memory: /tmp often is. */
+static const char *disk_folder(void) {
+    const char *folders[] = {getenv("TMPDIR"), "/tmp", "/var/tmp"};
+    struct statfs fs;
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        if (folders[i] && *folders[i] == '/' && statfs(folders[i], &fs) == 0 &&
+            fs.f_type != TMPFS_MAGIC)
+            return folders[i];
+    return "/var/tmp";
 }
 
 static bool make_disk(struct wt_tier_opts *opts, void **out) {
-    return make_under(temp_folder(), "", opts, out);
+    return make_under(disk_folder(), "", opts, out);
 }
 
 static bool make_bounce(struct wt_tier_opts *opts, void **out) {
-    return make_under(temp_folder(), "?bounce=1", opts, out);
+    return make_under(disk_folder(), "?bounce=1", opts, out);
 }
 
 static bool make_tmpfs(struct wt_tier_opts *opts, void **out) {
@@ -55,7 +63,7 @@ static bool make_tmpfs(struct wt_tier_opts *opts, void **out) {
 
 static bool make_filtered(const char *filter, struct wt_tier_opts *opts, void **out) {
     snprintf(opts->filter, sizeof opts->filter, "%s", filter);
-    return make_under(temp_folder(), "", opts, out);
+    return make_under(disk_folder(), "", opts, out);
 }
 
 static bool make_throttle(struct wt_tier_opts *opts, void **out) {
