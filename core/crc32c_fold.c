@@ -8,6 +8,7 @@
  * registers run side by side; at the end they are folded into one, that one into 16 bytes, and
  * these are summed by the crc32 instruction.
  */
+#include "core/copy.h"
 #include "core/crc32c.h"
 
 #include <immintrin.h>
@@ -33,11 +34,15 @@ FOLD __m512i fold(__m512i x, __m512i factors, __m512i next) {
     return _mm512_ternarylogic_epi64(low, high, next, 0x96);
 }
 
+enum store { NOWHERE, CACHED, PAST /* the cache: dst is aligned to lines */ };
+
 /* The next 64 bytes, on their way to dst where there is one. */
-FOLD __m512i take(const uint8_t *src, uint8_t *dst) {
+FOLD __m512i take(const uint8_t *src, uint8_t *dst, enum store store) {
     __m512i x = _mm512_loadu_si512(src);
-    if (dst)
+    if (store == CACHED)
         _mm512_storeu_si512(dst, x);
+    else if (store == PAST)
+        _mm512_stream_si512((void *)dst, x);
     return x;
 }
 
@@ -57,22 +62,24 @@ FOLD uint32_t sum_64(__m512i x) {
 
 /* Whole lines of at least STRIDE bytes; crc without the inversions. The four registers have names,
  * since a compiler that keeps an array of them in memory loses all that they gain. */
-FOLD uint32_t fold_lines(uint32_t crc, const uint8_t *p, uint8_t *dst, size_t len) {
+FOLD uint32_t fold_lines(uint32_t crc, const uint8_t *p, uint8_t *dst, size_t len,
+                         enum store store) {
     const __m512i far = four(&by_2048), near = four(&by_512);
-    const size_t step = dst ? LINE : 0;
+    const size_t step = store == NOWHERE ? 0 : LINE;
     const uint8_t *end = p + len;
-    __m512i a = take(p, dst), b = take(p + LINE, dst + step);
-    __m512i c = take(p + 2 * LINE, dst + 2 * step), d = take(p + 3 * LINE, dst + 3 * step);
+    __m512i a = take(p, dst, store), b = take(p + LINE, dst + step, store);
+    __m512i c = take(p + 2 * LINE, dst + 2 * step, store),
+            d = take(p + 3 * LINE, dst + 3 * step, store);
     a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
     for (p += STRIDE, dst += 4 * step; end - p >= STRIDE; p += STRIDE, dst += 4 * step) {
-        a = fold(a, far, take(p, dst));
-        b = fold(b, far, take(p + LINE, dst + step));
-        c = fold(c, far, take(p + 2 * LINE, dst + 2 * step));
-        d = fold(d, far, take(p + 3 * LINE, dst + 3 * step));
+        a = fold(a, far, take(p, dst, store));
+        b = fold(b, far, take(p + LINE, dst + step, store));
+        c = fold(c, far, take(p + 2 * LINE, dst + 2 * step, store));
+        d = fold(d, far, take(p + 3 * LINE, dst + 3 * step, store));
     }
     d = fold(fold(fold(a, near, b), near, c), near, d);
     for (; p < end; p += LINE, dst += step)
-        d = fold(d, near, take(p, dst));
+        d = fold(d, near, take(p, dst, store));
     return sum_64(d);
 }
 
@@ -84,6 +91,16 @@ bool wt_crc32c_fold_usable(size_t len) {
 __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) size_t
 wt_crc32c_fold(uint32_t *crc, const void *src, void *dst, size_t len) {
     size_t whole = len / LINE * LINE;
-    *crc = ~(dst ? fold_lines(~*crc, src, dst, whole) : fold_lines(~*crc, src, NULL, whole));
+    uint32_t sum = ~*crc;
+    if (!dst) {
+        uint8_t nothing;
+        sum = fold_lines(sum, src, &nothing, whole, NOWHERE);
+    } else if (len < WT_COPY_PAST || (uintptr_t)dst % LINE != 0) {
+        sum = fold_lines(sum, src, dst, whole, CACHED);
+    } else {
+        sum = fold_lines(sum, src, dst, whole, PAST);
+        _mm_sfence();
+    }
+    *crc = ~sum;
     return whole;
 }

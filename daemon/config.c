@@ -146,7 +146,7 @@ static const struct wt_conf_opt options[] = {
      .name = "beat",
      .type = WT_CONF_REAL,
      AT(policy.beat),
-     .def = "1.5",
+     .def = "1.1",
      .min = 1,
      .max = 100,
      .unit = "times",

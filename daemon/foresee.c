@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    BUDGET = 2000, /* microseconds, about */
+    BUDGET = 6000, /* of a slice: some milliseconds */
     WATCHED = 64,  /* reads that the watch looks back on */
     SOME = 16,     /* ... before it says anything */
     PROBES = 4096, /* shards compared of two generations */
@@ -138,7 +138,8 @@ void wt_foresee_leave(struct wt_foresee *f, struct wt_job *job) {
 void wt_foresee_report(struct wt_foresee *f, struct wt_job *job, uint64_t now_ms) {
     if (job->future < 0)
         return;
-    wt_horizon_report(horizon(f), job->future, place_of(job), used_of(job), seconds(now_ms));
+    if (wt_horizon_report(horizon(f), job->future, place_of(job), used_of(job), seconds(now_ms)))
+        wt_foresight_sweep(f->foresight);
     double rate = wt_horizon_rate(horizon(f), job->future);
     job->epoch_s = rate > 0 ? (double)job->span / rate : 0;
 }

@@ -176,7 +176,7 @@ static void on_ahead(uv_timer_t *timer) {
                                   .half_life = p->half_life,
                                   .report_ms = *p->o.report_ms};
     if (!wt_foresee_run(p->foresee, &in, now, &wake))
-        uv_timer_start(timer, on_ahead, 1, 0);
+        uv_timer_start(timer, on_ahead, 0, 0); /* after what else waits */
     else if (wake != UINT64_MAX)
         uv_timer_start(timer, on_ahead, wake - now, 0);
 }

@@ -14,8 +14,7 @@ const struct wt_field_ref *wt_chunk_ref(const struct wl_loader *l, const struct 
 }
 
 static bool is_plain(const struct wl_loader *l, const struct wt_chunk *c, uint32_t sample) {
-    if (!c->index || l->n_fields == 0 ||
-        (c->bad && atomic_load_explicit(&c->bad[sample], memory_order_relaxed)))
+    if (l->n_fields == 0 || (c->bad && atomic_load_explicit(&c->bad[sample], memory_order_relaxed)))
         return false;
     for (size_t f = 0; f < l->n_fields; f++)
         if (!wt_chunk_ref(l, c, sample, f))
@@ -25,16 +24,18 @@ static bool is_plain(const struct wl_loader *l, const struct wt_chunk *c, uint32
 
 void wt_record_fill(const struct wl_loader *l, const struct wt_chunk *c, uint32_t sample,
                     struct wt_record *out) {
-    *out = (struct wt_record){.chunk = c, .sample = sample};
-    if (!is_plain(l, c, sample))
-        return;
     const struct wt_shard_index *x = c->index;
-    const struct wt_field_ref *ref = wt_chunk_ref(l, c, sample, 0);
-    out->src = c->data + (ref->off - c->tar_off);
+    *out = (struct wt_record){.chunk = c, .sample = sample};
+    if (!x)
+        return;
     out->id = x->id[c->index_first + sample];
     out->label = x->label[c->index_first + sample];
-    if (c->one_sum)
-        out->sum = x->sums[ref->sum_first];
+    if (is_plain(l, c, sample)) {
+        const struct wt_field_ref *ref = wt_chunk_ref(l, c, sample, 0);
+        out->src = c->data + (ref->off - c->tar_off);
+        if (c->one_sum)
+            out->sum = x->sums[ref->sum_first];
+    }
     const char *key = wt_shard_key(x, c->index_first + sample);
     size_t n = strnlen(key, WT_RECORD_KEY);
     if (n < WT_RECORD_KEY)

@@ -1,41 +1,12 @@
-/* Finding and copying; see row.h. */
+/* Copying, and what else there is to say of a row; see row.h. */
 #include "libloader/row.h"
+
+#include "core/copy.h"
 
 #include <string.h>
 
 static void *cell(const struct wl_batch *b, size_t tensor, uint64_t row) {
     return (char *)b->tensor[tensor].data + row * b->row_bytes[tensor];
-}
-
-/* ---- ahead of the copy ---- */
-
-static void locate(const struct wl_loader *l, const struct wt_row *row, uint64_t pos,
-                   struct wt_record *out) {
-    uint32_t sample;
-    const struct wt_chunk *c = wt_unit_locate(l, row->unit, row->track->lane, pos, &sample);
-    wt_record_fill(l, c, sample, out);
-}
-
-/* Its first lines, and one where a small image ends: that may be on another page. What lies between
- * the processor fetches by itself once it sees the first ones used, and better so than by asking.
- */
-static void expect(const uint8_t *src) {
-    enum { LINE = 64, LAST = 40 * LINE };
-    __builtin_prefetch(src);
-    __builtin_prefetch(src + LINE);
-    __builtin_prefetch(src + LAST);
-}
-
-void wt_row_find(const struct wl_loader *l, struct wt_row *row) {
-    if (!row->unit)
-        return;
-    row->from = &row->own;
-    if (row->unit->record)
-        row->from = &row->unit->record[row->pos - row->unit->pos];
-    else
-        locate(l, row, row->pos, &row->own);
-    if (row->from->src)
-        expect(row->from->src);
 }
 
 /* ---- errors ---- */
@@ -110,7 +81,10 @@ static int copy_field(const struct wl_loader *l, const struct wt_record *r, size
     const struct wt_chunk *c = r->chunk;
     size_t n = l->field[f].bytes;
     if (!l->o.verify_every_read || c->rec.codec != WT_CODEC_TAR) {
-        memcpy(dst, src, n);
+        if (n >= WT_COPY_PAST)
+            wt_copy_past(dst, src, n);
+        else
+            memcpy(dst, src, n);
         return 0;
     }
     if (f == 0 && c->one_sum && wt_crc32c_copy(0, dst, src, n) == r->sum)
@@ -121,10 +95,12 @@ static int copy_field(const struct wl_loader *l, const struct wt_record *r, size
 static int copy_fields(const struct wl_loader *l, struct wl_batch *b, uint64_t row,
                        const struct wt_record *r, wl_error *e) {
     const struct wt_chunk *c = r->chunk;
-    int rc = copy_field(l, r, 0, r->src, cell(b, 0, row), e);
-    for (size_t f = 1; f < l->n_fields && !rc; f++) {
-        const struct wt_field_ref *ref = wt_chunk_ref(l, c, r->sample, f);
-        rc = copy_field(l, r, f, c->data + (ref->off - c->tar_off), cell(b, f, row), e);
+    const uint8_t *src = r->src;
+    int rc = 0;
+    for (size_t f = 0; f < l->n_fields && !rc; f++) {
+        if (f > 0)
+            src = c->data + (wt_chunk_ref(l, c, r->sample, f)->off - c->tar_off);
+        rc = copy_field(l, r, f, src, cell(b, f, row), e);
     }
     return rc;
 }
@@ -147,11 +123,11 @@ static void set_key(struct wl_batch *b, uint64_t row, const char *key) {
     b->key[row][n] = '\0';
 }
 
-static int give_sample(const struct wl_loader *l, struct wl_batch *b, uint64_t row,
-                       const struct wt_record *r, wl_error *e) {
-    int rc = copy_fields(l, b, row, r, e);
-    if (rc)
-        return rc;
+static int give_plain(struct wt_rows *rows, uint64_t row, const struct wt_record *r) {
+    const struct wl_loader *l = rows->l;
+    struct wl_batch *b = rows->b;
+    if (copy_fields(l, b, row, r, &rows->err))
+        return rows->err.code;
     set_label(l, b, row, r->label);
     if (l->at_multihot != SIZE_MAX) {
         const struct wt_shard_index *x = r->chunk->index;
@@ -167,74 +143,106 @@ static int give_sample(const struct wl_loader *l, struct wl_batch *b, uint64_t r
     if (l->size_field >= 0)
         set_size(l, b, row);
     *(uint8_t *)cell(b, l->at_valid, row) = 1;
+    rows->n_valid++;
     return 0;
 }
 
-static void blank(const struct wl_loader *l, struct wl_batch *b, uint64_t row) {
-    for (size_t i = 0; i < b->n_tensors; i++)
-        memset(cell(b, i, row), 0, b->row_bytes[i]);
-    set_label(l, b, row, -1);
-    b->key[row][0] = '\0';
+/* ---- runs ---- */
+
+/* Its first lines, and one where a small image ends: that may be on another page. What lies between
+ * the processor fetches by itself once it sees the first ones used, and better so than by asking.
+ */
+static void expect(const struct wt_record *r) {
+    enum { LINE = 64, LAST = 40 * LINE };
+    __builtin_prefetch(r->src);
+    if (!r->src)
+        return;
+    __builtin_prefetch(r->src + LINE);
+    __builtin_prefetch(r->src + LAST);
 }
 
-/* ---- bad samples ---- */
+uint64_t wt_rows_plain(struct wt_rows *r, uint64_t row, const struct wt_record *records, uint64_t n,
+                       bool *failed) {
+    enum { BURST = 8 };
+    *failed = false;
+    for (uint64_t i = 0; i < n && i < BURST; i++)
+        expect(&records[i]);
+    for (uint64_t i = 0; i < n; i += BURST) {
+        for (uint64_t k = i + BURST; k < n && k < i + 2 * BURST; k++)
+            expect(&records[k]);
+        for (uint64_t k = i; k < n && k < i + BURST; k++) {
+            if (!records[k].src)
+                return k;
+            *failed = give_plain(r, row + k, &records[k]) < 0;
+            if (*failed)
+                return k;
+        }
+    }
+    return n;
+}
+
+/* ---- all others ---- */
+
+void wt_rows_blank(struct wt_rows *r, uint64_t row) {
+    struct wl_batch *b = r->b;
+    for (size_t i = 0; i < b->n_tensors; i++)
+        memset(cell(b, i, row), 0, b->row_bytes[i]);
+    set_label(r->l, b, row, -1);
+    b->key[row][0] = '\0';
+}
 
 static bool is_bad(const struct wt_record *r) {
     const struct wt_chunk *c = r->chunk;
     return !c->index || (c->bad && atomic_load_explicit(&c->bad[r->sample], memory_order_relaxed));
 }
 
+static void locate(const struct wl_loader *l, const struct wt_track *t, const struct wt_unit *u,
+                   uint64_t pos, struct wt_record *out) {
+    uint32_t sample;
+    const struct wt_chunk *c = wt_unit_locate(l, u, t->lane, pos, &sample);
+    wt_record_fill(l, c, sample, out);
+}
+
 /* The next good position of the window, in the order in which the lane delivers it. */
-static bool substitute(const struct wl_loader *l, struct wt_row *row) {
-    const struct wt_unit *u = row->unit;
+static bool substitute(const struct wl_loader *l, const struct wt_track *t, const struct wt_unit *u,
+                       uint64_t pos, struct wt_record *r) {
     for (uint64_t k = 1; k < u->count; k++) {
         struct wt_record other;
-        locate(l, row, u->pos + (row->pos - u->pos + k) % u->count, &other);
+        locate(l, t, u, u->pos + (pos - u->pos + k) % u->count, &other);
         if (is_bad(&other))
             continue;
-        row->own = other;
-        row->from = &row->own;
+        *r = other;
         return true;
     }
     return false;
 }
 
-static void mask(const struct wl_loader *l, struct wl_batch *b, struct wt_row *row) {
-    const struct wt_chunk *c = row->from->chunk;
-    row->valid = false;
-    blank(l, b, row->number);
+static void mask(struct wt_rows *rows, uint64_t row, const struct wt_record *r) {
+    const struct wt_chunk *c = r->chunk;
+    wt_rows_blank(rows, row);
     if (!c->index)
         return;
-    memcpy(cell(b, l->at_id, row->number), &c->index->id[c->index_first + row->from->sample],
+    memcpy(cell(rows->b, rows->l->at_id, row), &c->index->id[c->index_first + r->sample],
            sizeof *c->index->id);
-    set_key(b, row->number, key_of(row->from));
+    set_key(rows->b, row, key_of(r));
 }
 
-static int give_doubtful(const struct wl_loader *l, struct wl_batch *b, struct wt_row *row,
-                         wl_error *e) {
-    if (is_bad(row->from)) {
-        row->bad = true;
+bool wt_rows_any(struct wt_rows *rows, uint64_t row, const struct wt_track *t,
+                 const struct wt_unit *u, uint64_t pos) {
+    const struct wl_loader *l = rows->l;
+    struct wt_record r;
+    locate(l, t, u, pos, &r);
+    if (is_bad(&r)) {
+        rows->n_bad++;
         if (l->o.bad == WL_BAD_MASK) {
-            mask(l, b, row);
-            return 0;
+            mask(rows, row, &r);
+            return true;
         }
-        if (l->o.bad != WL_BAD_SUBSTITUTE || !substitute(l, row))
-            return damaged(l, row->from, e);
+        if (l->o.bad != WL_BAD_SUBSTITUTE || !substitute(l, t, u, pos, &r))
+            return damaged(l, &r, &rows->err) == 0;
     }
-    const struct wt_record *r = row->from;
     for (size_t f = 0; f < l->n_fields; f++)
-        if (!wt_chunk_ref(l, r->chunk, r->sample, f))
-            return deviates(l, r, f, e);
-    return give_sample(l, b, row->number, r, e);
-}
-
-int wt_row_give(const struct wl_loader *l, struct wl_batch *b, struct wt_row *row, wl_error *e) {
-    row->bad = false;
-    row->valid = row->unit != NULL;
-    if (!row->unit) {
-        blank(l, b, row->number);
-        return 0;
-    }
-    return row->from->src ? give_sample(l, b, row->number, row->from, e)
-                          : give_doubtful(l, b, row, e);
+        if (!wt_chunk_ref(l, r.chunk, r.sample, f))
+            return deviates(l, &r, f, &rows->err) == 0;
+    return give_plain(rows, row, &r) == 0;
 }

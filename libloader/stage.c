@@ -2,16 +2,15 @@
  * Staging: the rows of a batch are copied from chunks into a slot, split over workers where there
  * is much to copy.
  *
- * Happy path: for each row the plan says which lane position it is, the unit which chunk and
- * sample; row.c copies it. Several rows are on their way at once, so that the memory of one is
- * fetched while another is copied. Positions beyond a lane's end are padding: zeroes, valid = 0.
- * Failure modes: the batch keeps the error of its first row that could not be given.
+ * Happy path: the plan says which lane position a row is, the unit what lies there; row.c copies
+ * runs of rows. Positions beyond a lane's end are padding: zeroes, valid = 0. Failure modes: the
+ * batch keeps the error of its first row that could not be given.
  */
 #include "libloader/row.h"
 
 #include <stdlib.h>
 
-enum { PARTS_MAX = 16, BURST = 8 /* rows */ };
+enum { PARTS_MAX = 16 };
 #define PART_BYTES (UINT64_C(512) << 10)
 
 struct part {
@@ -59,64 +58,43 @@ static const struct wt_unit *unit_at(struct wl_loader *l, const struct wt_track 
     return u;
 }
 
-/* The rows of a part, lane after lane. */
-struct walk {
-    struct wl_loader *l;
-    struct wl_batch *b;
-    const struct wt_track *t;   /* of the last row that was found */
-    const struct wt_unit *unit; /* the same; NULL: not looked up yet */
-    uint64_t base;              /* lane position of row 0 */
-    uint64_t n_valid, n_bad;
-    struct wt_row row[2 * BURST]; /* by their number modulo 2 BURST */
-};
-
-static void enter_track(struct walk *w, const struct wt_track *t) {
-    w->t = t;
-    w->unit = NULL;
-    w->base = wt_loader_step_pos(w->l, w->b->epoch, w->b->step) + t->a - t->row;
-}
-
-static void find_row(struct walk *w, uint64_t number) {
-    while (number >= w->t->row + (w->t->b - w->t->a))
-        enter_track(w, w->t + 1);
-    struct wt_row *row = &w->row[number % (2 * BURST)];
-    uint64_t pos = w->base + number;
-    bool padding = pos >= w->t->samples;
-    if (!padding && (!w->unit || pos < w->unit->pos || pos - w->unit->pos >= w->unit->count))
-        w->unit = unit_at(w->l, w->t, w->b->epoch, pos);
-    row->number = number;
-    row->pos = pos;
-    row->track = w->t;
-    row->unit = padding ? NULL : w->unit;
-    wt_row_find(w->l, row);
-}
-
-static bool give_row(struct walk *w, uint64_t number) {
-    struct wt_row *row = &w->row[number % (2 * BURST)];
-    wl_error e;
-    if (wt_row_give(w->l, w->b, row, &e)) {
-        fail_row(w->l, w->b, number, &e);
-        return false;
+/* Rows of one lane from `row` on that one unit serves, or that are padding: how many, at most n; 0
+ * when one of them failed. */
+static uint64_t stage_run(struct wl_loader *l, struct wt_rows *r, const struct wt_track *t,
+                          uint64_t row, uint64_t n) {
+    uint64_t pos = wt_loader_step_pos(l, r->b->epoch, r->b->step) + t->a + (row - t->row);
+    if (pos >= t->samples) {
+        wt_rows_blank(r, row);
+        return 1;
     }
-    w->n_valid += row->valid;
-    w->n_bad += row->bad;
-    return true;
+    const struct wt_unit *u = unit_at(l, t, r->b->epoch, pos);
+    uint64_t at = pos - u->pos, given = 0;
+    bool failed = false;
+    n = n < u->count - at ? n : u->count - at;
+    while (given < n && !failed) {
+        if (u->record)
+            given += wt_rows_plain(r, row + given, u->record + at + given, n - given, &failed);
+        if (given < n && !failed) {
+            failed = !wt_rows_any(r, row + given, t, u, pos + given);
+            given += !failed;
+        }
+    }
+    if (failed)
+        fail_row(l, r->b, row + given, &r->err);
+    return failed ? 0 : n;
 }
 
-/* A burst of rows is found, then the one before it is given: so several waits for memory overlap.
- */
 static void stage_rows(struct wl_loader *l, struct wl_batch *b, uint64_t first, uint64_t end) {
-    struct walk w = {.l = l, .b = b};
-    enter_track(&w, l->track);
-    bool ok = true;
-    for (uint64_t i = first; i < end + BURST && ok; i += BURST) {
-        for (uint64_t k = i; k < i + BURST && k < end; k++)
-            find_row(&w, k);
-        for (uint64_t k = i; k < i + BURST && k < end + BURST && ok; k++)
-            ok = k < first + BURST || give_row(&w, k - BURST);
+    struct wt_rows r = {.l = l, .b = b};
+    const struct wt_track *t = l->track;
+    for (uint64_t row = first, n = 1; row < end && n; row += n) {
+        while (row >= t->row + (t->b - t->a))
+            t++;
+        uint64_t left = t->row + (t->b - t->a) - row;
+        n = stage_run(l, &r, t, row, left < end - row ? left : end - row);
     }
-    atomic_fetch_add_explicit(&b->stage->valid, w.n_valid, memory_order_relaxed);
-    atomic_fetch_add_explicit(&b->stage->bad, w.n_bad, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->valid, r.n_valid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->stage->bad, r.n_bad, memory_order_relaxed);
 }
 
 /* Counts the step off the units that it used; the last one frees a unit for the next window. */

@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARGIN  2.0  /* a stage begins when it has so many times the time that it takes */
-#define SWEEP_S 60.0 /* between sweeps, as rates drift */
-#define EPSILON 1e-6 /* seconds */
+#define MARGIN       2.0  /* a stage begins when it has so many times the time that it takes */
+#define SWEEP_S      60.0 /* between sweeps, as rates drift */
+#define SWEEP_EACH_S 2e-6 /* ... more where they take long: for each shard and job */
+#define EPSILON      1e-6 /* seconds */
 
 enum {
     PENDING = 256, /* stages that wait for room */
     VICTIMS = 64,  /* that one newcomer may push out */
-    LOOKS = 256,   /* at the top of a heap, to find them */
+    LOOKS = 32,    /* at the top of a heap, to find them */
     USES_MAX = 16, /* that a shard must have to be worth a whole read */
 };
 
@@ -45,6 +46,7 @@ struct run { /* what holds during one call */
     double now;
     uint64_t used[WT_POLICY_TIERS], after[WT_POLICY_TIERS], high[WT_POLICY_TIERS];
     uint32_t waiting; /* copies from cold */
+    uint64_t looks;   /* keys that were brought up to date */
     bool steady;      /* a single job: nothing that is of use is swapped */
     wt_foresight_emit emit;
     void *arg;
@@ -194,6 +196,7 @@ static uint32_t farthest(struct run *r, uint32_t t, struct wt_policy_shard *s) {
             continue;
         }
         double key = key_of(f, v, s, r->now, r->pace->half_life);
+        r->looks++;
         if (key >= f->table.key[v] - EPSILON) {
             f->table.key[v] = key > f->table.key[v] ? key : f->table.key[v];
             return v;
@@ -437,7 +440,8 @@ static void begin(struct run *r, const struct wt_policy_conf *conf,
             r->waiting++;
     }
     r->steady = wt_horizon_live(f->horizon) <= 1;
-    if (r->now - f->swept > SWEEP_S) {
+    double rest = SWEEP_S + SWEEP_EACH_S * (double)f->shards * wt_horizon_live(f->horizon);
+    if (r->now - f->swept > rest) {
         f->swept = r->now;
         f->next = 0;
     }
@@ -464,9 +468,13 @@ bool wt_foresight_run(struct wt_foresight *f, const struct wt_policy_conf *conf,
         if (!consider(&r, &use, wake))
             break;
         wt_horizon_pass(f->horizon, use.job);
-        budget -= 4 * each;
+        uint64_t cost = (4 + r.looks) * each;
+        r.looks = 0;
+        budget -= cost < budget ? cost : budget;
     }
-    for (; budget >= each && f->next < f->shards; f->next++, budget -= each)
+    for (; budget >= each && f->next < f->shards; f->next++) {
         touch(f, view, f->next, now, pace->half_life, true);
+        budget -= f->table.place[f->next] == WT_HEAP_OUT ? 1 : each;
+    }
     return budget >= 4 * each;
 }

@@ -63,8 +63,9 @@ void wt_foresight_sweep(struct wt_foresight *f); /* a job came or went: look at 
 /* A shard came to a tier or left it. */
 void wt_foresight_touch(struct wt_foresight *f, const struct wt_policy_view *view, uint64_t shard,
                         double now, double half_life);
-/* Does work up to `budget` (about a microsecond each) and emits moves. true: all that can be done
- * now is done; call again at *wake (INFINITY: when something happens). */
+/* Does work up to `budget` (a resident shard costs 1 and a quarter for each job) and emits moves.
+ * true: all that can be done now is done; call again at *wake (INFINITY: when something happens).
+ */
 bool wt_foresight_run(struct wt_foresight *f, const struct wt_policy_conf *conf,
                       const struct wt_policy_view *view, const struct wt_policy_tier *tiers,
                       const struct wt_foresight_pace *pace, double now, uint64_t budget,

@@ -6,6 +6,21 @@
 /* A shard of so many blocks is read all the time: its uses are taken as evenly spread. */
 enum { BLOCKS_MAX = 8 };
 
+static bool few_lanes(const struct wt_future *f) {
+    return f->plan.o.lanes <= WT_FUTURE_LANES;
+}
+
+static const struct wt_future_epoch *epoch_of(struct wt_future *f, uint64_t epoch) {
+    struct wt_future_epoch *c = &f->cache[epoch % WT_FUTURE_EPOCHS];
+    if (c->e.plan && c->e.epoch == epoch)
+        return c;
+    c->e = wt_plan_epoch(&f->plan, epoch);
+    for (uint32_t lane = 0; few_lanes(f) && lane < f->plan.o.lanes; lane++)
+        if (f->start[lane] < f->plan.o.samples)
+            c->first[lane] = wt_epoch_index(&c->e, f->start[lane]);
+    return c;
+}
+
 void wt_future_init(struct wt_future *f, const struct wt_plan *plan, const uint64_t *cum,
                     uint64_t shards, uint64_t epochs, uint64_t ahead) {
     memset(f, 0, sizeof *f);
@@ -15,31 +30,35 @@ void wt_future_init(struct wt_future *f, const struct wt_plan *plan, const uint6
     f->epochs = epochs;
     f->span = plan->steps * plan->lane_batch;
     f->ahead = ahead;
-}
-
-static const struct wt_epoch *epoch_of(struct wt_future *f, uint64_t epoch) {
-    struct wt_epoch *e = &f->cache[epoch % WT_FUTURE_EPOCHS];
-    if (!e->plan || e->epoch != epoch)
-        *e = wt_plan_epoch(&f->plan, epoch);
-    return e;
+    f->lanes_a_sample = (double)plan->o.lanes / (double)plan->o.samples;
+    for (uint32_t lane = 0; few_lanes(f) && lane <= plan->o.lanes; lane++)
+        f->start[lane] = wt_plan_lane_start(plan, lane);
 }
 
 /* ---- by the inverse ---- */
 
+static uint64_t start_of(const struct wt_future *f, uint32_t lane) {
+    return few_lanes(f) ? f->start[lane] : wt_plan_lane_start(&f->plan, lane);
+}
+
 /* Lane position at which the window begins that holds block i of the stream, in a lane. */
-static uint64_t window_begin(const struct wt_epoch *e, uint32_t lane, uint64_t i) {
-    const struct wt_plan *p = e->plan;
-    uint64_t start = wt_plan_lane_start(p, lane);
-    uint64_t first = wt_epoch_index(e, start);
-    uint64_t shift = (uint64_t)lane * p->o.window / p->o.lanes, k = p->o.window;
-    uint64_t grid = (i - first + shift) / k * k;
-    uint64_t begin = wt_epoch_offset(e, first + (grid > shift ? grid - shift : 0));
+static uint64_t window_begin(const struct wt_future *f, const struct wt_future_epoch *c,
+                             uint32_t lane, uint64_t i) {
+    const struct wt_plan *p = &f->plan;
+    uint64_t start = start_of(f, lane), k = p->o.window;
+    uint64_t first = few_lanes(f) ? c->first[lane] : wt_epoch_index(&c->e, start);
+    uint64_t shift = (uint64_t)lane * k / p->o.lanes, ahead = i - first + shift;
+    uint64_t grid = ahead - (k == 1 ? 0 : ahead % k);
+    uint64_t begin = wt_epoch_offset(&c->e, first + (grid > shift ? grid - shift : 0));
     return begin > start ? begin - start : 0;
 }
 
-static uint32_t lane_at(const struct wt_plan *p, uint64_t pos) {
-    uint32_t lane = (uint32_t)(pos * p->o.lanes / p->o.samples);
-    return wt_plan_lane_start(p, lane + 1) <= pos ? lane + 1 : lane;
+static uint32_t lane_at(const struct wt_future *f, uint64_t pos) {
+    uint32_t lane = (uint32_t)((double)pos * f->lanes_a_sample); /* off by one at most */
+    lane = lane < f->plan.o.lanes ? lane : f->plan.o.lanes - 1;
+    if (start_of(f, lane) > pos)
+        return lane - 1;
+    return start_of(f, lane + 1) <= pos ? lane + 1 : lane;
 }
 
 static void earlier(uint64_t *best, uint64_t x, uint64_t from) {
@@ -50,18 +69,19 @@ static void earlier(uint64_t *best, uint64_t x, uint64_t from) {
 /* `first` to `last`: samples of one block. */
 static uint64_t next_of_samples(struct wt_future *f, uint64_t epoch, uint64_t first, uint64_t last,
                                 uint64_t from) {
-    const struct wt_epoch *e = epoch_of(f, epoch);
-    uint64_t block = f->plan.o.block, i = wt_epoch_when(e, first / block);
+    const struct wt_future_epoch *c = epoch_of(f, epoch);
+    const struct wt_epoch *e = &c->e;
+    uint64_t block = f->plan.o.block, b = first / block, own = b * block, i = wt_epoch_when(e, b);
     uint64_t base = epoch * f->span, begin = wt_epoch_offset(e, i), best = WT_FUTURE_NEVER;
     if (f->plan.o.lanes == 1 && f->plan.o.window == 1) {
         if (begin < f->span)
             earlier(&best, base + begin, from);
         return best;
     }
-    uint32_t lane = lane_at(&f->plan, begin + first % block);
-    uint32_t end = lane_at(&f->plan, begin + last % block);
+    uint32_t lane = lane_at(f, begin + (first - own));
+    uint32_t end = lane_at(f, begin + (last - own));
     for (; lane <= end; lane++) { /* the end of a lane may cut a block */
-        uint64_t pos = window_begin(e, lane, i);
+        uint64_t pos = window_begin(f, c, lane, i);
         if (pos < f->span)
             earlier(&best, base + pos, from);
     }
@@ -115,7 +135,7 @@ static uint64_t find(const struct wt_future *f, uint64_t sample) {
 }
 
 static void load_window(struct wt_future *f, struct wt_future_at *at) {
-    const struct wt_epoch *e = epoch_of(f, at->epoch);
+    const struct wt_epoch *e = &epoch_of(f, at->epoch)->e;
     uint32_t lane = f->plan.o.lanes - 1 - at->turn;
     at->loaded = true;
     at->piece = at->pieces = 0;
@@ -131,7 +151,7 @@ static void load_window(struct wt_future *f, struct wt_future_at *at) {
 }
 
 static void load_piece(struct wt_future *f, struct wt_future_at *at) {
-    struct wt_piece p = wt_epoch_piece(epoch_of(f, at->epoch), f->plan.o.lanes - 1 - at->turn,
+    struct wt_piece p = wt_epoch_piece(&epoch_of(f, at->epoch)->e, f->plan.o.lanes - 1 - at->turn,
                                        at->first + at->piece++);
     at->shard = find(f, p.first);
     at->end = at->shard + 1;
@@ -173,5 +193,5 @@ void wt_future_seek(struct wt_future *f, struct wt_future_at *at, uint64_t x) {
     uint64_t pos = x % f->span, lane = wt_plan_lane_samples(&f->plan, 0);
     *at = (struct wt_future_at){.epoch = x / f->span, .any = true};
     if (lane)
-        at->window = wt_epoch_window_of(epoch_of(f, at->epoch), 0, pos < lane ? pos : lane - 1);
+        at->window = wt_epoch_window_of(&epoch_of(f, at->epoch)->e, 0, pos < lane ? pos : lane - 1);
 }

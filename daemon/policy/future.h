@@ -19,7 +19,12 @@
 
 #define WT_FUTURE_NEVER UINT64_MAX
 
-enum { WT_FUTURE_EPOCHS = 4 };
+enum { WT_FUTURE_EPOCHS = 4, WT_FUTURE_LANES = 64 };
+
+struct wt_future_epoch {
+    struct wt_epoch e;
+    uint64_t first[WT_FUTURE_LANES]; /* stream index of each lane's first block */
+};
 
 struct wt_future {
     struct wt_plan plan;
@@ -27,7 +32,9 @@ struct wt_future {
     uint64_t shards, epochs; /* epochs 0: it goes on for ever */
     uint64_t span;           /* x of an epoch */
     uint64_t ahead;          /* the loader fetches so far ahead of what it delivers */
-    struct wt_epoch cache[WT_FUTURE_EPOCHS];
+    double lanes_a_sample;
+    uint64_t start[WT_FUTURE_LANES + 1]; /* where lanes begin, where there are so few */
+    struct wt_future_epoch cache[WT_FUTURE_EPOCHS];
 };
 
 /* Where a walk is: zeroed, at the beginning. */

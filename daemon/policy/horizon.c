@@ -9,6 +9,8 @@
 #define UNKNOWN_S 600.0 /* an epoch of a job of which nothing is known */
 #define SLOWEST   1e-6  /* spans a second: a job that stands still is not taken as gone */
 
+enum { LEAP = 2048 }; /* uses that a walk may be behind before it leaps */
+
 struct walk { /* one step ahead of what was handed out */
     struct wt_future_at at;
     uint64_t shard, x;
@@ -142,19 +144,21 @@ static void measure(struct job *j, uint64_t used, double now) {
     j->used = used;
 }
 
-void wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, uint64_t used, double now) {
+bool wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, uint64_t used, double now) {
     struct job *j = h->job[job];
     uint64_t span = j->future.span;
     if (now < j->seen)
-        return;
+        return false;
     measure(j, used, now);
     j->place = place;
     j->seen = now;
-    bool back = place + span / 2 < j->done.x, forth = place > j->done.x + 2 * span;
-    if (!back && !forth)
-        return;
+    const struct wt_plan_opts *o = &j->future.plan.o;
+    uint64_t far = 4 * o->window * o->block + LEAP * o->block / o->lanes;
+    if (place + span / 2 >= j->done.x && (j->done.ended || place <= j->done.x + far))
+        return false;
     walk_to(j, &j->done, place); /* it goes on elsewhere */
     walk_to(j, &j->ahead, place);
+    return true;
 }
 
 uint32_t wt_horizon_live(const struct wt_horizon *h) {

@@ -172,7 +172,8 @@ static void report(struct mix *m, struct wt_world *w, struct reader *r, double n
         r->joined = true;
         wt_foresight_sweep(w->foresight);
     }
-    wt_horizon_report(h, r->id, r->place, r->place, now);
+    if (wt_horizon_report(h, r->id, r->place, r->place, now))
+        wt_foresight_sweep(w->foresight);
 }
 
 static void leave(struct wt_world *w, struct reader *r) {

@@ -64,8 +64,9 @@ static void get_shard(void *arg, uint64_t i, struct wt_policy_shard *out) {
 
 static void get_tiers(const struct wt_world *w, struct wt_policy_tier tiers[WT_POLICY_TIERS]) {
     for (uint32_t t = 0; t < w->conf.n_tiers; t++)
-        tiers[t] = (struct wt_policy_tier){
-            .capacity = w->conf.capacity[t], .used = w->used[t] + w->coming[t], .usable = true};
+        tiers[t] = (struct wt_policy_tier){.capacity = w->conf.capacity[t],
+                                           .used = w->used[t] + w->coming[t],
+                                           .usable = t == 0 || w->conf.capacity[t] > 0};
 }
 
 static void touch(struct wt_world *w, uint32_t shard) {

@@ -1,5 +1,6 @@
-/* crc32c (both ways of computing it) against known vectors and the definition; hashes and their
+/* crc32c (all ways of computing it) against known vectors and the definition; hashes and their
  * text. */
+#include "core/copy.h"
 #include "core/err.h"
 #include "core/sum.h"
 
@@ -63,6 +64,37 @@ static void any_length_and_alignment(void **state) {
     free(data);
 }
 
+/* With and without a place in the cache, aligned and not; nothing beyond is touched. */
+static void copies_on_the_way(void **state) {
+    (void)state;
+    enum { N = 300000, AROUND = 64 };
+    uint8_t *src = malloc(N + AROUND), *dst = aligned_alloc(64, N / 64 * 64 + 4 * AROUND);
+    assert_non_null(src);
+    assert_non_null(dst);
+    for (size_t i = 0; i < N + AROUND; i++)
+        src[i] = (uint8_t)(i * 2654435761u >> 13);
+    static const size_t lens[] = {0,    1,     63,    255,   256,   257,
+                                  2704, 16400, 65535, 65536, 65599, 299999};
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
+        for (size_t off = 0; off < AROUND; off += 13) {
+            uint8_t *to = dst + AROUND + off;
+            memset(dst, 0xa5, lens[i] + 3 * AROUND);
+            uint32_t crc = wt_crc32c_copy(9, to, src + off, lens[i]);
+            assert_int_equal(crc, wt_crc32c_portable(9, src + off, lens[i]));
+            assert_memory_equal(to, src + off, lens[i]);
+            assert_int_equal(to[-1], 0xa5);
+            assert_int_equal(to[lens[i]], 0xa5);
+            memset(to, 0, lens[i]);
+            wt_copy_past(to, src + off, lens[i]);
+            assert_memory_equal(to, src + off, lens[i]);
+            assert_int_equal(to[-1], 0xa5);
+            assert_int_equal(to[lens[i]], 0xa5);
+        }
+    }
+    free(src);
+    free(dst);
+}
+
 static void crc_continues(void **state) {
     (void)state;
     uint8_t data[10000];
@@ -120,6 +152,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_vectors),
         cmocka_unit_test(any_length_and_alignment),
+        cmocka_unit_test(copies_on_the_way),
         cmocka_unit_test(crc_continues),
         cmocka_unit_test(hash_is_xxh3),
         cmocka_unit_test(streaming_equals_one_shot),
