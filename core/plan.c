@@ -96,8 +96,8 @@ uint64_t wt_perm_inverse(const struct wt_perm *p, uint64_t v) {
     return v;
 }
 
-/* One walk's step for all of them first: steps of different values overlap in the processor, which a
- * walk's branch in between would prevent. */
+/* One walk's step for all of them first: steps of different values overlap in the processor, which
+ * a walk's branch in between would prevent. */
 void wt_perm_inverses(const struct wt_perm *p, uint64_t first, size_t n, uint64_t *out) {
     for (size_t i = 0; i < n; i++)
         out[i] = p->bits == 0 ? first + i : backward(p, first + i);
