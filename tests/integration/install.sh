@@ -42,7 +42,7 @@ find_package(waferloader 0.1 REQUIRED)
 add_executable(by-cmake minimal.c)
 target_link_libraries(by-cmake PRIVATE waferloader::waferloader)
 END
-cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$work/usr" -DCMAKE_EXE_LINKER_FLAGS="${WT_LINK_FLAGS:-}" \
+cmake -G Ninja -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$work/usr" -DCMAKE_EXE_LINKER_FLAGS="${WT_LINK_FLAGS:-}" \
     >"$work/log" 2>&1 && cmake --build "$work/project/build" >>"$work/log" 2>&1 || { cat "$work/log"; fail "the CMake project failed"; }
 
 # Both count the same classes as the data set has; a wrong name is an error with its message.
