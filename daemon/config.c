@@ -20,6 +20,7 @@ static const struct wt_conf_opt options[] = {
      TEXT(control),
      .def = "unix:/run/wafertier/control.sock",
      .help = "the control socket, unix:PATH; loaders and tools find the daemon there"},
+    {.name = "leases", .type = WT_CONF_TEXT, TEXT(leases), .def = "", .help = WT_LEASES_HELP},
     {.name = "control_mode",
      .type = WT_CONF_TEXT,
      TEXT(control_mode),

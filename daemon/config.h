@@ -19,6 +19,7 @@ struct wt_daemon_conf {
 
     char state_folder[256];
     char control[256]; /* "unix:PATH" */
+    char leases[512];  /* for gc, which reads this file; the daemon needs none */
     char control_mode[8];
     char control_group[64];
     char log_level_name[8];

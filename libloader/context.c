@@ -115,6 +115,10 @@ static void close_tiers(struct wl_context *ctx) {
         ctx->closing++;
         wt_tier_close(ctx->tier[i], on_tier_closed, ctx);
     }
+    if (ctx->leases) {
+        ctx->closing++;
+        wt_tier_close(ctx->leases, on_tier_closed, ctx);
+    }
     on_tier_closed(ctx);
 }
 
@@ -141,7 +145,13 @@ static int open_tiers(struct wl_context *ctx, struct wt_err *err) {
         ctx->caps[i] = wt_tier_caps(ctx->tier[i]);
         ctx->n_tiers++;
     }
-    return 0;
+    struct wt_tier_opts leases;
+    int rc = 0;
+    if (ctx->conf.lease && wt_client_conf_leases(&ctx->conf, &leases))
+        rc = wt_tier_open(&ctx->loop, &leases, &ctx->log, &ctx->leases, err);
+    if (rc)
+        wt_err_wrap(err, "%s: leases", ctx->config);
+    return rc;
 }
 
 static void tell(struct wl_context *ctx, int rc) {

@@ -61,7 +61,8 @@ struct wl_context {
     uv_timer_t timer;
     struct wt_delay *delays; /* ascending by due_ns */
     struct wt_tier *tier[WT_TIERS_MAX];
-    unsigned n_tiers; /* set before the context is handed out, constant then */
+    unsigned n_tiers;       /* set before the context is handed out, constant then */
+    struct wt_tier *leases; /* NULL: they are in the cold tier */
     unsigned caps[WT_TIERS_MAX];
     _Atomic bool down[WT_TIERS_MAX]; /* as last seen by a fetch; for statistics */
     unsigned closing;

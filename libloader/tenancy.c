@@ -41,7 +41,8 @@ static void submit(struct wt_tenancy *t, struct wt_req req, void (*done)(struct 
     t->req.done = done;
     t->req.arg = t;
     t->busy = true;
-    int rc = wt_tier_submit(t->ctx->tier[0], &t->req);
+    struct wt_tier *place = t->ctx->leases ? t->ctx->leases : t->ctx->tier[0];
+    int rc = wt_tier_submit(place, &t->req);
     if (rc == 0)
         return;
     t->req.rc = rc;

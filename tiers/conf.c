@@ -5,6 +5,8 @@
  */
 #include "tiers/conf.h"
 
+#include <stdio.h>
+
 static const struct wt_conf_opt opts[] = {
     {.name = "control",
      .type = WT_CONF_TEXT,
@@ -20,6 +22,12 @@ static const struct wt_conf_opt opts[] = {
      .unit = "ms",
      .help = "a loader's lease on its generation, in the cold tier, is valid for this long and "
              "renewed at a third of it; gc keeps what is leased; 0: none"},
+    {.name = "leases",
+     .type = WT_CONF_TEXT,
+     .offset = offsetof(struct wt_client_conf, leases),
+     .size = sizeof((struct wt_client_conf *)0)->leases,
+     .def = "",
+     .help = WT_LEASES_HELP},
     WT_TIER_CONF_ROWS(false),
 };
 
@@ -41,6 +49,17 @@ const struct wt_conf_table wt_client_conf_table = {
     .n_sections = sizeof sections / sizeof sections[0],
     .ignore_unknown = true,
 };
+
+bool wt_client_conf_leases(const struct wt_client_conf *conf, struct wt_tier_opts *out) {
+    if (!conf->leases[0])
+        return false;
+    /* The cold tier's patience: what is asked of both is as urgent. */
+    *out = (struct wt_tier_opts){.name = "leases",
+                                 .timeout_ms = conf->tier[0].timeout_ms,
+                                 .min_rate = conf->tier[0].min_rate};
+    snprintf(out->url, sizeof out->url, "%s", conf->leases);
+    return true;
+}
 
 int wt_client_conf_load(const char *path, struct wt_client_conf *conf, struct wt_err *err) {
     struct wt_client_conf read;

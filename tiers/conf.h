@@ -65,13 +65,20 @@
                 "\"throttle rate=50MiB; delay read=2ms; fault read=IO:0.01 seed=7\""               \
     }
 
+#define WT_LEASES_HELP                                                                             \
+    "where loaders keep their leases: a URL as of a tier, for loaders that may not write to the "  \
+    "cold one, the same for them and for gc; empty: in the cold tier"
+
 struct wt_client_conf { /* loader.conf: what a loader or a tool needs */
     struct wt_tier_opts tier[WT_TIERS_MAX];
     size_t n_tiers;    /* cold first */
     uint64_t lease;    /* ms, 0: a loader writes none */
+    char leases[512];  /* URL of the place for them; "": the cold tier */
     char control[256]; /* "unix:/run/wafertier/control.sock"; "": no daemon */
 };
 extern const struct wt_conf_table wt_client_conf_table;
+/* The place for leases as a tier; false: it is the cold tier. */
+bool wt_client_conf_leases(const struct wt_client_conf *conf, struct wt_tier_opts *out);
 /* Reads loader.conf, or the tiers and socket of a wafertierd.conf/local.conf (options that only the
  * daemon knows are ignored). */
 int wt_client_conf_load(const char *path, struct wt_client_conf *conf, struct wt_err *err);

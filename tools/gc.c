@@ -10,6 +10,7 @@ enum { MS = 1000 };
 
 struct gc_args {
     struct wt_target_opts target;
+    const char *leases;
     uint64_t grace_ms, young_ms;
     bool dry_run, quiet;
 };
@@ -33,6 +34,13 @@ static const struct wt_arg args[] = {
      .value = "FILE",
      .help = "all tiers of this configuration; without it and without a URL: $WAFERTIER_CONFIG, "
              "else the installed one"},
+    {.name = "leases",
+     .letter = 'l',
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct gc_args, leases),
+     .value = "URL",
+     .help = "where loaders keep their leases when they may not write to the cold tier; without it "
+             "what the configuration names"},
     {.name = "grace",
      .letter = 'g',
      .type = WT_ARG_TIME,
@@ -60,6 +68,8 @@ static int collect(const struct gc_args *a, struct wt_gc *gc, struct wt_target *
     gc->n_tiers = 1;
     int rc = wt_target_open_rest(&a->target, cold, gc->tier + 1, &rest, err);
     gc->n_tiers += rest;
+    if (rc == 0)
+        rc = wt_target_open_leases(&a->target, a->leases, cold, err);
     return rc < 0 ? rc : wt_gc_run(gc, a->quiet, err);
 }
 
@@ -99,14 +109,16 @@ const struct wt_verb wt_verb_gc = {
     .name = "gc",
     .summary = "remove what nothing needs any more",
     .operands = "",
-    .about = "Finds orphans in every tier, prints them (tier, reason, bytes, name) and removes "
-             "them: 'temporary' of a put that was killed, 'unnamed' of a pack that was killed "
-             "(no manifest names it), 'retired' of a generation that was replaced longer than the "
-             "grace time ago and that no job holds, 'copy' in a faster tier of something that the "
-             "cold one has no more, 'lease' whose time is over.\n"
-             "Jobs hold the generation that they read by leases in the cold tier; a job that "
-             "cannot write there is safe within the grace time. A put or pack in progress is left "
-             "alone. It may run at any time, beside the daemon, jobs and packs.",
+    .about =
+        "Finds orphans in every tier, prints them (tier, reason, bytes, name) and removes "
+        "them: 'temporary' of a put that was killed, 'unnamed' of a pack that was killed "
+        "(no manifest names it), 'retired' of a generation that was replaced longer than the "
+        "grace time ago and that no job holds, 'copy' in a faster tier of something that the "
+        "cold one has no more, 'lease' whose time is over.\n"
+        "Jobs hold the generation that they read by leases, in the cold tier or where `leases` "
+        "of the configuration says; a job that can write neither is safe within the grace time. A "
+        "put or pack in progress is left "
+        "alone. It may run at any time, beside the daemon, jobs and packs.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],
     .run = run,

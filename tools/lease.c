@@ -35,7 +35,7 @@ static int write_lease(struct wt_hold *hold, unsigned flags, struct wt_err *err)
 /* There is one of that name already: may it be taken over? */
 static int take_over(struct wt_hold *hold, struct wt_err *err) {
     struct wt_lease other;
-    int rc = wt_lease_look(hold->target, hold->key, 0, &other, err);
+    int rc = wt_lease_look(hold->target, hold->target->tier, hold->key, 0, &other, err);
     if (rc < 0)
         return rc;
     if (rc > 0)
@@ -91,12 +91,12 @@ static bool damaged_live(const char *key, uint64_t written_s, struct wt_lease *l
     return !written_s || written_s + DAMAGED_LIFE_S > now_s();
 }
 
-int wt_lease_look(struct wt_target *target, const char *key, uint64_t written_s,
-                  struct wt_lease *lease, struct wt_err *err) {
+int wt_lease_look(struct wt_target *target, struct wt_tier *place, const char *key,
+                  uint64_t written_s, struct wt_lease *lease, struct wt_err *err) {
     struct wt_err why = {0};
     uint8_t *text = NULL;
     size_t len = 0;
-    int rc = wt_sync_read(target->sync, target->tier, key, WT_LEASE_MAX, &text, &len, &why);
+    int rc = wt_sync_read(target->sync, place, key, WT_LEASE_MAX, &text, &len, &why);
     if (rc == WT_EMISSING)
         return 0;
     if (rc == WT_ERANGE)
@@ -115,8 +115,14 @@ int wt_lease_look(struct wt_target *target, const char *key, uint64_t written_s,
     return wt_lease_live(lease, written_s, now_s());
 }
 
+struct listing {
+    struct wt_lease_list *list;
+    struct wt_tier *place;
+};
+
 static int take_entry(void *arg, const struct wt_entry *entry) {
-    struct wt_lease_list *list = arg;
+    const struct listing *listing = arg;
+    struct wt_lease_list *list = listing->list;
     char dataset[WT_DATASET_NAME];
     if (entry->unpublished || wt_lease_key_parse(entry->key, dataset) < 0 ||
         strlen(entry->key) >= WT_LEASE_KEY)
@@ -124,10 +130,27 @@ static int take_entry(void *arg, const struct wt_entry *entry) {
     if (wt_grow(&list->entry, &list->cap, list->n + 1, sizeof *list->entry) < 0)
         return WT_ENOMEM;
     struct wt_lease_entry *e = &list->entry[list->n++];
-    *e = (struct wt_lease_entry){.size = entry->size};
+    *e = (struct wt_lease_entry){.place = listing->place, .size = entry->size};
     snprintf(e->key, sizeof e->key, "%s", entry->key);
     e->lease.expires_s = entry->mtime > 0 ? (uint64_t)entry->mtime : 0; /* until it is read */
     return 0;
+}
+
+static int list_place(struct wt_target *target, struct wt_tier *place, const char *prefix,
+                      struct wt_lease_list *list, struct wt_err *err) {
+    struct listing listing = {list, place};
+    size_t first = list->n;
+    int rc = wt_sync_list(target->sync, place, prefix, 0, take_entry, &listing, err);
+    for (size_t i = first; rc == 0 && i < list->n; i++) {
+        struct wt_lease_entry *e = &list->entry[i];
+        uint64_t written = e->lease.expires_s;
+        rc = wt_lease_look(target, place, e->key, written, &e->lease, err);
+        e->live = rc > 0;
+        rc = rc > 0 ? 0 : rc;
+    }
+    if (rc < 0)
+        wt_err_wrap(err, "the leases in tier %s", wt_tier_name(place));
+    return rc;
 }
 
 int wt_lease_list(struct wt_target *target, const char *dataset, struct wt_lease_list *list,
@@ -136,18 +159,11 @@ int wt_lease_list(struct wt_target *target, const char *dataset, struct wt_lease
     if (dataset)
         wt_lease_prefix(dataset, prefix);
     *list = (struct wt_lease_list){0};
-    int rc = wt_sync_list(target->sync, target->tier, prefix, 0, take_entry, list, err);
-    for (size_t i = 0; rc == 0 && i < list->n; i++) {
-        struct wt_lease_entry *e = &list->entry[i];
-        uint64_t written = e->lease.expires_s;
-        rc = wt_lease_look(target, e->key, written, &e->lease, err);
-        e->live = rc > 0;
-        rc = rc > 0 ? 0 : rc;
-    }
-    if (rc < 0) {
-        wt_err_wrap(err, "the leases in tier %s", wt_tier_name(target->tier));
+    int rc = list_place(target, target->tier, prefix, list, err);
+    if (rc == 0 && target->leases)
+        rc = list_place(target, target->leases, prefix, list, err);
+    if (rc < 0)
         wt_lease_list_free(list);
-    }
     return rc;
 }
 

@@ -25,13 +25,15 @@ void wt_hold_keep(struct wt_hold *hold);
 /* Removes it; what cannot be removed expires. Fine when nothing is held. */
 void wt_hold_drop(struct wt_hold *hold);
 
-/* One lease by its key: 1 live (*lease is filled in; a record that cannot be understood counts, as
- * a pack's, for a day), 0 not there or over, else an error. */
-int wt_lease_look(struct wt_target *target, const char *key, uint64_t written_s,
-                  struct wt_lease *lease, struct wt_err *err);
+/* One lease by its key, in the target's tier or its place for leases: 1 live (*lease is filled in;
+ * a record that cannot be understood counts, as a pack's, for a day), 0 not there or over, else an
+ * error. */
+int wt_lease_look(struct wt_target *target, struct wt_tier *place, const char *key,
+                  uint64_t written_s, struct wt_lease *lease, struct wt_err *err);
 
 struct wt_lease_entry {
     char key[WT_LEASE_KEY];
+    struct wt_tier *place;
     uint64_t size;
     bool live;
     struct wt_lease lease; /* when live */
@@ -40,7 +42,8 @@ struct wt_lease_list {
     struct wt_lease_entry *entry;
     size_t n, cap;
 };
-/* All leases of a data set (NULL: of all), live or over. Free with wt_lease_list_free. */
+/* All leases of a data set (NULL: of all), live or over, in both places. Free with
+ * wt_lease_list_free. */
 int wt_lease_list(struct wt_target *target, const char *dataset, struct wt_lease_list *list,
                   struct wt_err *err);
 void wt_lease_list_free(struct wt_lease_list *list);

@@ -19,7 +19,7 @@ static int wait_for_gc(struct wt_publish *p, struct wt_err *err) {
     struct wt_lease gc;
     wt_lease_gc_key(p->name, key);
     for (int waited = 0;; waited += GC_POLL_MS) {
-        int rc = wt_lease_look(p->target, key, 0, &gc, err);
+        int rc = wt_lease_look(p->target, p->target->tier, key, 0, &gc, err);
         if (rc <= 0)
             return rc;
         if (waited >= GC_WAIT_MS)

@@ -123,6 +123,23 @@ int wt_target_open_rest(const struct wt_target_opts *opts, struct wt_target *tar
     return rc;
 }
 
+int wt_target_open_leases(const struct wt_target_opts *opts, const char *url,
+                          struct wt_target *target, struct wt_err *err) {
+    struct wt_client_conf *conf = wt_calloc(1, sizeof *conf);
+    struct wt_tier_opts place;
+    int rc = conf ? 0 : wt_err_set(err, WT_ENOMEM, "no memory for the configuration");
+    if (rc == 0 && !opts->url)
+        rc = wt_client_conf_load(find_config(opts->config), conf, err);
+    if (rc == 0 && url)
+        rc = url_of(url, conf->leases, sizeof conf->leases, err);
+    if (rc == 0 && wt_client_conf_leases(conf, &place)) {
+        place.read_only = opts->read_only;
+        rc = wt_sync_open(target->sync, &place, &target->leases, err);
+    }
+    free(conf);
+    return rc;
+}
+
 int wt_target_clone(const struct wt_target *from, struct wt_target *target, struct wt_err *err) {
     struct wt_target t = {.opts = from->opts};
     int rc = open_tier(&t, err);

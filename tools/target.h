@@ -21,6 +21,7 @@ struct wt_target_opts {
 struct wt_target {
     struct wt_sync *sync;
     struct wt_tier *tier;
+    struct wt_tier *leases;   /* where loaders keep theirs when that is not `tier`, else NULL */
     struct wt_tier_opts opts; /* as opened: for further threads */
     char control[256];        /* the daemon's socket, "" for none */
 };
@@ -31,6 +32,9 @@ int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target, 
  * them. None with a URL. */
 int wt_target_open_rest(const struct wt_target_opts *opts, struct wt_target *target,
                         struct wt_tier *rest[WT_TIERS_MAX], size_t *n, struct wt_err *err);
+/* Opens the place for leases: `url`, or what the same configuration names; it may name none. */
+int wt_target_open_leases(const struct wt_target_opts *opts, const char *url,
+                          struct wt_target *target, struct wt_err *err);
 /* One more connection to the same tier, for another thread. */
 int wt_target_clone(const struct wt_target *from, struct wt_target *target, struct wt_err *err);
 void wt_target_close(struct wt_target *target);

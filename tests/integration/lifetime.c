@@ -229,6 +229,31 @@ static void opens_with_contexts_of_their_own(void **state) {
     assert_int_equal(leases(k), 0);
 }
 
+/* Where cold is read-only, leases go where the configuration says. */
+static void leases_have_a_place_of_their_own(void **state) {
+    struct kit *k = *state;
+    wl_options o = kit_options(k);
+    wl_loader *l;
+    char path[200];
+    FILE *f = fopen(k->config, "we");
+    assert_non_null(f);
+    fprintf(f,
+            "leases = \"file://%s/elsewhere\"\n"
+            "tier cold { url = \"file://%s/cold\" read_only = true }\n",
+            k->root, k->root);
+    assert_int_equal(fclose(f), 0);
+    snprintf(path, sizeof path, "%s/elsewhere/.wafertier.leases/wafers", k->root);
+    assert_int_equal(wl_open(NULL, &o, &l), WL_OK);
+    double until = now() + 10;
+    while ((access(path, F_OK) < 0 || count_entries(path) < 3) && now() < until)
+        usleep(10000);
+    assert_int_equal(count_entries(path), 3);
+    wl_close(l);
+    assert_int_equal(count_entries(path), 2);
+    assert_int_equal(leases(k), 0);
+    configure(k, "");
+}
+
 /* ---- abort ---- */
 
 struct waiter {
@@ -491,6 +516,7 @@ int main(void) {
         cmocka_unit_test(budgets_hold), /* first, in a small process */
         cmocka_unit_test(opens_on_one_context),
         cmocka_unit_test(opens_with_contexts_of_their_own),
+        cmocka_unit_test(leases_have_a_place_of_their_own),
         cmocka_unit_test(abort_wakes_all),
         cmocka_unit_test(close_with_tensors_held),
         cmocka_unit_test(a_stopped_consumer_costs_nothing),

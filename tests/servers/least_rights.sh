@@ -9,6 +9,7 @@ docs=$S/../../docs
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/wt-rights-XXXXXX") || exit 1
 space=rights$$
 daemon=
+watcher=
 command -v redis-server >/dev/null || {
     echo "SKIPPED: redis-server is not installed (scripts/setup test)" >&2
     exit 77
@@ -16,7 +17,10 @@ command -v redis-server >/dev/null || {
 finish() {
     [ -z "$daemon" ] || kill "$daemon" 2>/dev/null
     [ -z "$daemon" ] || wait "$daemon" 2>/dev/null
-    rados_do -N "$space" ls 2>/dev/null | while read -r name; do rados_do -N "$space" rm "$name"; done
+    [ -z "$watcher" ] || kill "$watcher" 2>/dev/null
+    for n in "$space" leases; do
+        rados_do -N "$n" ls 2>/dev/null | while read -r name; do rados_do -N "$n" rm "$name"; done
+    done
     for client in wafertier wafertier-loader; do ceph_do auth del "client.$client" >/dev/null 2>&1; done
     [ ! -d "$DIR/redis" ] || "$S/redis" wipe "$DIR/redis"
     rm -rf -- "$DIR"
@@ -49,6 +53,7 @@ done <acl
 
 conf() { # file client user line
     cat >"$1" <<C
+leases = "rados://wafers-cold/leases?conf=$WT_TEST_CEPH/ceph.conf&id=$2&keyring=$DIR/client.$2.keyring"
 state_folder = "$DIR/state"
 control = "unix:$DIR/s"
 tick = "200ms"
@@ -76,9 +81,19 @@ for i in \$(seq 200); do
     [ "\$('$B/bin/wafertier' stats --json --config '$DIR/daemon.conf' | jq '.moves.running + .moves.queued == 0 and .moves.done > 0')" = true ] && exit 0
 done
 W
+while sleep 0.1; do rados_do -N leases ls; done >leases 2>/dev/null &
+watcher=$!
 timeout 150 "$B/bin/epochs" loader.conf rights 64 2 "bash $DIR/settle" >out 2>&1 || fail "a loader with its rights"
+kill "$watcher"
+wait "$watcher" 2>/dev/null
+watcher=
+grep -q '^\.wafertier\.leases/rights/1-[0-9a-f]*$' leases || fail "no lease was seen: $(sort -u leases | head)"
+rados_do -N leases ls | grep -q '^\.wafertier\.leases' && fail "a lease stayed"
 awk '$1 ~ /^[12]$/ && NF == 11 { if ($2 != 4000 || $3 != 4000) bad = 1; n++; hot = $10 } END { exit bad || n != 2 || hot == 0 }' out ||
     fail "a sample is missing, or nothing came from hot"
+rados_do -N leases -n client.wafertier-loader --keyring "$DIR/client.wafertier-loader.keyring" put .wafertier.leases/rights/1-old "$DIR/caps" >out 2>&1 ||
+    fail "a lease by hand"
+"$B/bin/wafertier" gc --dry-run --config daemon.conf >out 2>&1 || fail "gc with the daemon's rights"
 stats >out
 jq -e '.moves.done > 0 and .moves.failed == 0 and ([.tiers[] | .errors] | add) == 0' out >/dev/null || fail "something was refused"
 [ "$("$S/redis" cli "$DIR/redis" acl log | grep -c .)" -le 1 ] || fail "Redis refused something: $("$S/redis" cli "$DIR/redis" acl log | head -n 12)"

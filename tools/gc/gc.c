@@ -20,7 +20,10 @@ static int note_leases(struct wt_gc *gc, const struct wt_lease_list *leases) {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < leases->n; i++) {
         const struct wt_lease_entry *e = &leases->entry[i];
-        struct wt_gc_object o = {.size = e->size, .set = UINT32_MAX, .why = WT_GC_LEASE};
+        struct wt_gc_object o = {.size = e->size,
+                                 .tier = e->place == gc->tier[0] ? 0 : (uint32_t)gc->n_tiers,
+                                 .set = UINT32_MAX,
+                                 .why = WT_GC_LEASE};
         rc = e->live ? 0 : wt_gc_note(gc, e->key, &o);
     }
     return rc;
@@ -75,7 +78,7 @@ static void print_objects(const struct wt_gc *gc) {
 static void print_sum(const struct wt_gc *gc) {
     struct wt_gc_count all = {0}, gone = {0};
     char bytes[WT_SIZE_TEXT];
-    for (size_t t = 0; t < gc->n_tiers; t++) {
+    for (size_t t = 0; t <= gc->n_tiers; t++) {
         for (int w = 0; w < WT_GC_WHYS; w++) {
             all.objects += gc->found[t][w].objects;
             all.bytes += gc->found[t][w].bytes;
@@ -92,6 +95,7 @@ static void print_sum(const struct wt_gc *gc) {
 
 int wt_gc_run(struct wt_gc *gc, bool quiet, struct wt_err *err) {
     gc->now_s = (uint64_t)time(NULL);
+    gc->tier[gc->n_tiers] = gc->cold->leases;
     int rc = know_all(gc, err);
     if (rc == 0)
         rc = scan_all(gc, err);

@@ -70,15 +70,15 @@ struct wt_gc_count {
 struct wt_gc {
     struct wt_gc_opts o;
     struct wt_target *cold;
-    struct wt_tier *tier[WT_TIERS_MAX + 1]; /* cold first */
-    size_t n_tiers;
+    struct wt_tier *tier[WT_TIERS_MAX + 1]; /* cold first; last the place for leases, if any */
+    size_t n_tiers;                         /* without that place */
     uint64_t now_s;
     struct wt_gc_set *set; /* by name */
     size_t n_sets, cap_sets;
     struct wt_gc_object *object;
     size_t n_objects, cap_objects;
     struct wt_bytes text;
-    struct wt_gc_count found[WT_TIERS_MAX][WT_GC_WHYS], removed[WT_TIERS_MAX];
+    struct wt_gc_count found[WT_TIERS_MAX + 1][WT_GC_WHYS], removed[WT_TIERS_MAX + 1];
     uint64_t failed;   /* objects that could not be removed */
     uint64_t troubles; /* tiers and data sets that were left alone */
 };

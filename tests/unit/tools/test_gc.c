@@ -237,6 +237,33 @@ static void replaced_generations_stay_for_the_grace_time(void **state) {
     close_place(&p);
 }
 
+/* Loaders that may not write to cold keep their leases elsewhere: those count too, and go there. */
+static void leases_kept_elsewhere_count(void **state) {
+    struct place p;
+    struct wt_gc gc;
+    struct wt_err err = {0};
+    char root[300];
+    open_place(*state, &p);
+    uint64_t old = pack(&p, 1);
+    pack(&p, 2);
+    struct wt_lease lease = lease_of(WT_LEASE_JOB, 1);
+    put_lease(&p, &lease, "1-00");
+    shell(&p, "mkdir -p elsewhere && mv cold/.wafertier.leases elsewhere/");
+    snprintf(root, sizeof root, "%s/elsewhere", p.k->dir);
+    if (wt_target_open_leases(&(struct wt_target_opts){.url = "unused"}, root, &p.target, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_non_null(p.target.leases);
+    assert_int_equal(run_gc(&p, now_at_once(), NULL), 0);
+    lease.process.pid = 0x7ffffff0; /* it was killed: no such process */
+    put_lease(&p, &lease, "1-00");
+    shell(&p, "mv cold/.wafertier.leases/d/1-00 elsewhere/.wafertier.leases/d/");
+    assert_int_equal(run_gc(&p, now_at_once(), &gc), old + 2 + 1);
+    assert_int_equal(gc.found[2][WT_GC_LEASE].objects, 1);
+    assert_int_equal(gc.removed[2].objects, 1);
+    assert_int_equal(files(&p, "elsewhere/.wafertier.leases"), 0);
+    close_place(&p);
+}
+
 static bool stop_after(void *arg) {
     return --*(int *)arg < 0;
 }
@@ -388,6 +415,7 @@ int main(void) {
         T(temporaries_go_when_their_owner_is_gone),
         T(copies_go_when_cold_has_them_no_more),
         T(replaced_generations_stay_for_the_grace_time),
+        T(leases_kept_elsewhere_count),
         T(an_interrupted_gc_is_taken_up),
         T(a_pack_at_work_is_left_alone),
         T(another_gc_is_left_alone),
