@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 
 case $size in
     all) maps=256MiB sem=1GiB big=2GiB pairs=10 ;;
-    quick) maps=8MiB sem=32MiB big=128MiB pairs=3 ;;
+    quick) maps=16MiB sem=128MiB big=512MiB pairs=3 ;; # some steps an epoch
     *) echo "run.sh: '$size' is neither all nor quick" >&2; exit 2 ;;
 esac
 
