@@ -97,12 +97,25 @@ static void watch_signals(uv_loop_t *loop, struct signals *s) {
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Who asks twice (timeout(1) does) must not end by the signal what is ending by itself. */
+static void ignore_signals(struct signals *s) {
+    uv_signal_t *handle[] = {&s->term, &s->interrupt, &s->hangup};
+    const int number[] = {SIGTERM, SIGINT, SIGHUP};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof handle / sizeof handle[0]; i++)
+        sigaddset(&set, number[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* closing a handle brings the default back */
+    for (size_t i = 0; i < sizeof handle / sizeof handle[0]; i++) {
+        uv_close((uv_handle_t *)handle[i], NULL);
+        signal(number[i], SIG_IGN);
+    }
+}
+
 static int finish_loop(uv_loop_t *loop, struct signals *s, struct wt_daemon *d) {
     if (d->hurried)
         return d->failed;
-    uv_close((uv_handle_t *)&s->term, NULL);
-    uv_close((uv_handle_t *)&s->interrupt, NULL);
-    uv_close((uv_handle_t *)&s->hangup, NULL);
+    ignore_signals(s);
     uv_run(loop, UV_RUN_DEFAULT);
     wt_daemon_free(d);
     uv_loop_close(loop);
