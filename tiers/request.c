@@ -109,6 +109,10 @@ static void count(struct wt_tier *tier, struct wt_req *req) {
     struct wt_tier_stats *s = &tier->stats;
     s->ops[req->op]++;
     count_bytes(s, req);
+    if (req->rc >= 0 && req->op == WT_OP_GET)
+        wt_hist_add(&s->get, req->elapsed_us);
+    if (req->rc >= 0 && req->op == WT_OP_PUT_WRITE)
+        wt_hist_add(&s->put, req->elapsed_us);
     if (req->rc >= 0)
         return;
     s->missing += req->rc == WT_EMISSING;

@@ -23,6 +23,7 @@
 #define WT_TIERS_TIER_H
 
 #include "core/err.h"
+#include "core/hist.h"
 #include "core/log.h"
 
 #include <stdbool.h>
@@ -178,6 +179,8 @@ struct wt_tier_stats {            /* counters since open; bytes count where they
     bool down;
     double latency_us,
         bandwidth; /* decayed estimates; bandwidth in bytes a second, 0: not measured */
+    struct wt_hist get,
+        put; /* from submit to completion, of those that ended well; put: of a part */
     char last_error[WT_ERR_TEXT];
 };
 void wt_tier_stats(const struct wt_tier *tier, struct wt_tier_stats *out);
