@@ -80,6 +80,11 @@ void wt_conf_print(const struct wt_conf_table *table, const void *target, FILE *
 int wt_conf_frozen(const struct wt_conf_table *table, const void *a, const void *b,
                    struct wt_err *err);
 
+/* Names, as "policy.high", of the reloadable options that differ. */
+typedef void (*wt_conf_name_fn)(void *arg, const char *name);
+void wt_conf_changed(const struct wt_conf_table *table, const void *a, const void *b,
+                     wt_conf_name_fn each, void *arg);
+
 /* "500ms", "10s", "5min", "2h", "7d", a plain number is seconds. */
 int wt_time_parse(const char *text, uint64_t *ms, struct wt_err *err);
 /* The nearest of `names` to `word` by edit distance (<= 1 + len/3), or NULL. */

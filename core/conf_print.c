@@ -127,33 +127,36 @@ void wt_conf_print(const struct wt_conf_table *table, const void *target, FILE *
     }
 }
 
-struct names { /* comma-separated, cut by the error's own bound */
-    char text[256];
-    size_t len;
+/* ---- what differs ---- */
+
+struct compare {
+    const struct wt_conf_table *table;
+    bool reloadable; /* those that are, or those that are not */
+    wt_conf_name_fn each;
+    void *arg;
 };
 
-static void add_name(struct names *n, const char *section, const char *title, const char *name) {
-    int w = snprintf(n->text + n->len, sizeof n->text - n->len, "%s%s%s%s%s%s", n->len ? ", " : "",
-                     section ? section : "", title ? " " : "", title ? title : "",
-                     section ? "." : "", name);
-    n->len += w > 0 ? (size_t)w : 0;
-    if (n->len >= sizeof n->text)
-        n->len = sizeof n->text - 1;
+static void tell(const struct compare *c, const char *section, const char *title,
+                 const char *name) {
+    char text[160];
+    snprintf(text, sizeof text, "%s%s%s%s%s", section ? section : "", title ? " " : "",
+             title ? title : "", section ? "." : "", name);
+    c->each(c->arg, text);
 }
 
-static void frozen_group(const struct wt_conf_table *t, size_t first, const char *title,
-                         const void *a, const void *b, struct names *names) {
-    for (size_t i = first; i < wt_conf_group_end(t, first); i++) {
-        const struct wt_conf_opt *opt = &t->opts[i];
-        if (!opt->reloadable && !wt_conf_value_equal(opt, a, b))
-            add_name(names, opt->section, title, opt->name);
+static void compare_group(const struct compare *c, size_t first, const char *title, const void *a,
+                          const void *b) {
+    for (size_t i = first; i < wt_conf_group_end(c->table, first); i++) {
+        const struct wt_conf_opt *opt = &c->table->opts[i];
+        if (opt->reloadable == c->reloadable && !wt_conf_value_equal(opt, a, b))
+            tell(c, opt->section, title, opt->name);
     }
 }
 
 /* Elements are matched by their place: adding, removing, renaming or reordering them is frozen as a
  * whole. */
-static void frozen_elements(const struct wt_conf_table *t, const struct wt_conf_section *s,
-                            size_t first, const void *a, const void *b, struct names *names) {
+static void compare_elements(const struct compare *c, const struct wt_conf_section *s, size_t first,
+                             const void *a, const void *b) {
     size_t na, nb;
     memcpy(&na, (const char *)a + s->count, sizeof na);
     memcpy(&nb, (const char *)b + s->count, sizeof nb);
@@ -162,28 +165,46 @@ static void frozen_elements(const struct wt_conf_table *t, const struct wt_conf_
         size_t at = s->array + k * s->element + s->title;
         same = strcmp((const char *)a + at, (const char *)b + at) == 0;
     }
-    if (!same) {
-        add_name(names, NULL, NULL, s->name);
-        return;
-    }
-    for (size_t k = 0; k < na; k++) {
+    if (!same && !c->reloadable)
+        tell(c, NULL, NULL, s->name);
+    for (size_t k = 0; same && k < na; k++) {
         size_t at = s->array + k * s->element;
-        frozen_group(t, first, (const char *)a + at + s->title, (const char *)a + at,
-                     (const char *)b + at, names);
+        compare_group(c, first, (const char *)a + at + s->title, (const char *)a + at,
+                      (const char *)b + at);
     }
+}
+
+static void compare(const struct compare *c, const void *a, const void *b) {
+    for (size_t i = 0; i < c->table->n_opts; i = wt_conf_group_end(c->table, i)) {
+        const struct wt_conf_section *s = wt_conf_section(c->table, c->table->opts[i].section);
+        if (s)
+            compare_elements(c, s, i, a, b);
+        else
+            compare_group(c, i, NULL, a, b);
+    }
+}
+
+void wt_conf_changed(const struct wt_conf_table *table, const void *a, const void *b,
+                     wt_conf_name_fn each, void *arg) {
+    compare(&(struct compare){.table = table, .reloadable = true, .each = each, .arg = arg}, a, b);
+}
+
+struct names { /* comma-separated, cut by the error's own bound */
+    char text[256];
+    size_t len;
+};
+
+static void add_name(void *arg, const char *name) {
+    struct names *n = arg;
+    int w = snprintf(n->text + n->len, sizeof n->text - n->len, "%s%s", n->len ? ", " : "", name);
+    n->len += w > 0 ? (size_t)w : 0;
+    if (n->len >= sizeof n->text)
+        n->len = sizeof n->text - 1;
 }
 
 int wt_conf_frozen(const struct wt_conf_table *table, const void *a, const void *b,
                    struct wt_err *err) {
     struct names names = {0};
-    for (size_t i = 0; i < table->n_opts; i = wt_conf_group_end(table, i)) {
-        const struct wt_conf_section *s = wt_conf_section(table, table->opts[i].section);
-        if (s)
-            frozen_elements(table, s, i, a, b, &names);
-        else
-            frozen_group(table, i, NULL, a, b, &names);
-    }
-    if (names.len == 0)
-        return 0;
-    return wt_err_set(err, WT_EINVAL, "%s", names.text);
+    compare(&(struct compare){.table = table, .each = add_name, .arg = &names}, a, b);
+    return names.len ? wt_err_set(err, WT_EINVAL, "%s", names.text) : 0;
 }
