@@ -83,6 +83,33 @@ static void renumber(struct wt_catalog *c) {
     c->shape++;
 }
 
+void wt_catalog_keep(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard, uint8_t pin,
+                     uint8_t want) {
+    struct wt_shard_state *s = &set->shard[shard];
+    uint8_t before = s->pin | s->want, after = pin | want;
+    s->pin = pin;
+    s->want = want;
+    for (uint32_t t = 1; before != after && t < c->n_tiers; t++) {
+        uint8_t bit = (uint8_t)(1u << t);
+        if ((after & bit) && !(before & bit))
+            c->kept[t] += wt_catalog_size(set, shard);
+        if ((before & bit) && !(after & bit))
+            c->kept[t] -= wt_catalog_size(set, shard);
+    }
+}
+
+bool wt_catalog_room(const struct wt_catalog_set *set, uint32_t tier, uint64_t size) {
+    uint64_t have = set->used[tier] + set->coming[tier];
+    return have <= set->quota[tier] && size <= set->quota[tier] - have;
+}
+
+void wt_catalog_quota(struct wt_catalog_set *set, uint32_t tier, uint64_t bytes) {
+    set->quota[tier] = bytes;
+    set->limited = false;
+    for (uint32_t t = 0; t < WT_TIERS_MAX; t++)
+        set->limited = set->limited || set->quota[t] != UINT64_MAX;
+}
+
 void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
                      uint32_t tier, uint32_t now, bool sure) {
     struct wt_shard_state *s = &set->shard[shard];
@@ -93,8 +120,10 @@ void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
         return;
     s->mask |= bit;
     s->since = now;
-    c->used[tier] += wt_catalog_size(set, shard);
+    uint64_t size = wt_catalog_size(set, shard);
+    c->used[tier] += size;
     c->held[tier]++;
+    set->used[tier] += size;
     set->held[tier]++;
     if (c->changed)
         c->changed(c->arg, set, shard, tier, true);
@@ -108,8 +137,10 @@ void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
         return;
     s->mask &= (uint8_t)~bit;
     s->sure &= (uint8_t)~bit;
-    c->used[tier] -= wt_catalog_size(set, shard);
+    uint64_t size = wt_catalog_size(set, shard);
+    c->used[tier] -= size;
     c->held[tier]--;
+    set->used[tier] -= size;
     set->held[tier]--;
     if (c->changed)
         c->changed(c->arg, set, shard, tier, false);
@@ -118,16 +149,21 @@ void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
 static void take_shard(struct wt_catalog *c, struct wt_catalog_set *from, struct wt_catalog_set *to,
                        uint64_t i) {
     struct wt_shard_state *old = &from->shard[i], *new = &to->shard[i];
+    uint64_t size = wt_catalog_size(to, i);
     *new = *old;
-    new->flags = 0;
+    new->flags = new->barred = 0;
+    new->pin = new->want = 0;
+    wt_catalog_keep(c, to, i, old->pin, 0); /* requests were for the old generation */
     for (uint32_t t = 1; t < c->n_tiers; t++) {
         if (!(old->mask & (1u << t)))
             continue;
         from->held[t]--; /* the totals over all sets stay */
+        from->used[t] -= size;
         to->held[t]++;
+        to->used[t] += size;
     }
     old->mask = old->sure = 1;
-    old->pin = 0;
+    old->barred = 0;
     old->heat = 0;
 }
 
@@ -142,6 +178,8 @@ static void inherit(struct wt_catalog *c, struct wt_catalog_set *from, struct wt
         if (wt_hash_equal(a.hash, b.hash) && !(from->shard[i].flags & WT_SHARD_BUSY))
             take_shard(c, from, to, i);
     }
+    for (uint64_t i = 0; i < from->d.m.shards; i++)
+        wt_catalog_keep(c, from, i, 0, 0);
 }
 
 static struct wt_catalog_set *new_set(const struct wt_dataset *d, struct wt_hash manifest) {
@@ -154,6 +192,8 @@ static struct wt_catalog_set *new_set(const struct wt_dataset *d, struct wt_hash
     }
     for (uint64_t i = 0; i < d->m.shards; i++)
         shard[i].mask = shard[i].sure = 1;
+    for (uint32_t t = 0; t < WT_TIERS_MAX; t++)
+        set->quota[t] = UINT64_MAX;
     set->shard = shard;
     set->manifest = manifest;
     return set;

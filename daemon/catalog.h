@@ -1,5 +1,5 @@
 /*
- * The catalog: every shard of every known data set, 16 bytes each beside its record in shards.idx.
+ * The catalog: every shard of every known data set, 20 bytes each beside its record in shards.idx.
  * It owns placement: which tiers hold a shard, as far as the daemon knows; cold always does.
  *
  * Happy path: a data set loaded from the cold tier is added; moves that end say hold and lose; each
@@ -29,18 +29,26 @@ struct wt_shard_state {
     uint32_t since;  /* second in which it last came to a tier */
     uint8_t mask;    /* tiers that hold it; bit 0 (cold) is always set */
     uint8_t sure;    /* those of them that were seen since the start; the others are believed */
-    uint8_t pin;     /* tiers that must keep it */
+    uint8_t pin;     /* tiers that must keep it: pins, kept over a restart */
     uint8_t flags;
+    uint8_t want;   /* tiers that a request by hand brings it to: as pinned while that runs */
+    uint8_t barred; /* tiers that it was evicted from by hand, and must not come back to yet */
+    uint16_t spare;
 };
-_Static_assert(sizeof(struct wt_shard_state) == 16, "16 bytes a shard");
+_Static_assert(sizeof(struct wt_shard_state) == 20, "20 bytes a shard");
 
 struct wt_catalog_set {
     struct wt_dataset d;
     struct wt_hash manifest;
-    struct wt_shard_state *shard; /* [d.m.shards] */
-    uint64_t base;                /* number of its first shard among all */
-    uint32_t jobs, moves;         /* that refer to it */
-    uint64_t held[WT_TIERS_MAX];  /* shards of it in a tier */
+    struct wt_shard_state *shard;                         /* [d.m.shards] */
+    uint64_t base;                                        /* number of its first shard among all */
+    uint32_t jobs, moves;                                 /* that refer to it */
+    uint64_t held[WT_TIERS_MAX];                          /* shards of it in a tier */
+    uint64_t used[WT_TIERS_MAX];                          /* bytes of these */
+    uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX]; /* that moves bring and remove */
+    uint64_t quota[WT_TIERS_MAX];                         /* bytes; UINT64_MAX: none */
+    uint64_t granted[WT_TIERS_MAX];                       /* in the planner's pass under way */
+    bool limited;                                         /* it has a quota somewhere */
     bool retired;
 };
 
@@ -51,6 +59,7 @@ struct wt_catalog {
     uint64_t shards;
     uint64_t shape;                                  /* changes when shards get other numbers */
     uint64_t used[WT_TIERS_MAX], held[WT_TIERS_MAX]; /* bytes, shards */
+    uint64_t kept[WT_TIERS_MAX];                     /* bytes that are pinned or wanted there */
     /* A tier holds a shard, or no longer does. */
     void (*changed)(void *arg, const struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
                     bool held);
@@ -80,6 +89,14 @@ void wt_catalog_reap(struct wt_catalog *c);
 void wt_catalog_rec(const struct wt_catalog_set *set, uint64_t shard, struct wt_shard_rec *rec);
 uint64_t wt_catalog_size(const struct wt_catalog_set *set, uint64_t shard);
 void wt_catalog_key(const struct wt_catalog_set *set, uint64_t shard, char out[WT_OBJECT_NAME]);
+
+/* Sets which tiers must have the shard, by pins and by requests. */
+void wt_catalog_keep(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard, uint8_t pin,
+                     uint8_t want);
+/* May `size` bytes more of the set come to the tier, by its quota? */
+bool wt_catalog_room(const struct wt_catalog_set *set, uint32_t tier, uint64_t size);
+/* Sets the quota of the data set's current generation; UINT64_MAX: none. */
+void wt_catalog_quota(struct wt_catalog_set *set, uint32_t tier, uint64_t bytes);
 
 /* The tier holds the shard; sure: seen now, not only believed. Tells `changed` when that is news.
  */

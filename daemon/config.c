@@ -202,6 +202,7 @@ static const struct wt_conf_opt options[] = {
      .min = 1,
      .max = 65536,
      .unit = "moves",
+     .reloadable = true,
      .help = "moves that wait; the policy decides the rest later"},
     {.section = "mover",
      .name = "retries",
@@ -236,7 +237,33 @@ static const struct wt_conf_opt options[] = {
      .reloadable = true,
      .help = "longest pause before a retry"},
 
-    WT_TIER_CONF_ROWS(false),
+    {.section = "listen",
+     .name = "address",
+     .type = WT_CONF_TEXT,
+     TEXT(listen_address),
+     .def = "",
+     .help = "HOST:PORT for jobs of other hosts, with TLS and a token; empty: only the socket"},
+    {.section = "listen",
+     .name = "cert_file",
+     .type = WT_CONF_TEXT,
+     TEXT(listen_cert),
+     .def = "",
+     .help = "the certificate and its chain, PEM"},
+    {.section = "listen",
+     .name = "key_file",
+     .type = WT_CONF_TEXT,
+     TEXT(listen_key),
+     .def = "",
+     .help = "its private key, PEM; not readable by others"},
+    {.section = "listen",
+     .name = "token_file",
+     .type = WT_CONF_TEXT,
+     TEXT(listen_token),
+     .def = "",
+     .reloadable = true,
+     .help = "its first line is the token that other hosts send; a reload reads it again"},
+
+    WT_TIER_CONF_ROWS(true),
 };
 
 static const struct wt_conf_section sections[] = {
@@ -273,6 +300,18 @@ static int check_control(struct wt_daemon_conf *c, struct wt_err *err) {
         return wt_err_set(err, WT_EINVAL, "option 'control_mode': '%s' is no octal mode like 0660",
                           c->control_mode);
     c->mode = (unsigned)mode;
+    return 0;
+}
+
+static int check_listen(const struct wt_daemon_conf *c, struct wt_err *err) {
+    const char *const files[] = {c->listen_cert, c->listen_key, c->listen_token};
+    static const char *const names[] = {"cert_file", "key_file", "token_file"};
+    for (size_t i = 0; c->listen_address[0] && i < 3; i++)
+        if (files[i][0] != '/')
+            return wt_err_set(err, WT_EINVAL,
+                              "listen: '%s' must be an absolute path: other hosts are served with "
+                              "TLS and a token only",
+                              names[i]);
     return 0;
 }
 
@@ -326,6 +365,8 @@ int wt_daemon_conf_check(struct wt_daemon_conf *c, struct wt_err *err) {
                           "option 'log_level': '%s' must be error, warn, info or debug",
                           c->log_level_name);
     int rc = check_control(c, err);
+    if (rc == 0)
+        rc = check_listen(c, err);
     if (rc == 0)
         rc = check_policy(c, err);
     if (rc == 0)

@@ -23,6 +23,7 @@ struct wt_daemon_conf {
     char control_mode[8];
     char control_group[64];
     char log_level_name[8];
+    char listen_address[128], listen_cert[256], listen_key[256], listen_token[256];
     uint64_t lock_ttl, tick, report_interval, job_expiry, snapshot_interval; /* ms */
 
     uint64_t half_life, min_stay; /* ms */

@@ -3,6 +3,7 @@
 
 #include "daemon/heat.h"
 #include "daemon/notify.h"
+#include "daemon/routes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,11 +53,6 @@ static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t s
         wt_state_note(d->state, set, shard, tier, held);
 }
 
-static void on_move_ended(void *arg) {
-    struct wt_daemon *d = arg;
-    wt_planner_kick(d->planner);
-}
-
 static void on_set_added(void *arg, struct wt_catalog_set *set) {
     struct wt_daemon *d = arg;
     bool remembered = d->state && wt_state_apply(d->state, &d->catalog, set);
@@ -64,10 +60,22 @@ static void on_set_added(void *arg, struct wt_catalog_set *set) {
         wt_reconcile_kick(d->reconcile);
     else
         wt_reconcile_find(d->reconcile, set);
+    if (d->rules)
+        wt_rules_apply(d->rules, set);
+    wt_daemon_event(d, "dataset",
+                    json_pack("{s:s, s:I, s:I}", "dataset", set->d.m.name, "generation",
+                              (json_int_t)set->d.m.generation, "shards",
+                              (json_int_t)set->d.m.shards));
     wt_planner_kick(d->planner);
 }
 
-static void find_sets(struct wt_daemon *d) {
+static void on_rules(void *arg) {
+    struct wt_daemon *d = arg;
+    d->dirty = true;
+    wt_planner_kick(d->planner);
+}
+
+void wt_daemon_find_sets(struct wt_daemon *d) {
     d->found_ms = wt_daemon_now_ms(d);
     const char *name;
     for (size_t i = 0; (name = wt_state_pending(d->state, i)); i++)
@@ -97,8 +105,19 @@ static void doubt_everything(struct wt_daemon *d) {
 
 static int open_state(struct wt_daemon *d) {
     struct wt_err err = {0};
+    struct wt_rules_opts o = {.loop = d->loop,
+                              .folder = d->conf.state_folder,
+                              .tier = d->conf.tier,
+                              .n_tiers = d->n_tiers,
+                              .catalog = &d->catalog,
+                              .places = d->places,
+                              .log = &d->log,
+                              .changed = on_rules,
+                              .arg = d};
     int rc =
         wt_state_open(d->conf.state_folder, d->conf.tier, d->n_tiers, &d->log, &d->state, &err);
+    if (rc == 0)
+        rc = wt_rules_open(&o, &d->rules, &err);
     if (rc < 0) {
         wt_log(&d->log, WT_LOG_ERROR, "%s", err.text);
         d->failed = true;
@@ -114,6 +133,8 @@ static void on_lock(void *arg, bool held) {
     if (!held) {
         wt_planner_enable(d->planner, false);
         wt_mover_enable(d->mover, false);
+        wt_requests_abort(d->requests, "this daemon lost its lock and moves nothing any more");
+        wt_daemon_watch(d);
         tell_status(d);
         return;
     }
@@ -124,11 +145,12 @@ static void on_lock(void *arg, bool held) {
     doubt_everything(d);
     d->dirty = true;
     d->saved_ms = 0; /* begin with a fresh snapshot: the journals of the last run are folded in */
-    find_sets(d);
+    wt_daemon_find_sets(d);
     wt_reconcile_kick(d->reconcile);
     wt_planner_ask_usage(d->planner);
     wt_mover_enable(d->mover, true);
     wt_planner_enable(d->planner, true);
+    wt_daemon_watch(d);
     tell_status(d);
 }
 
@@ -137,6 +159,7 @@ static void on_lock(void *arg, bool held) {
 static void on_job_gone(void *arg, const struct wt_job *job) {
     struct wt_daemon *d = arg;
     d->job_expired++;
+    wt_daemon_job_event(d, "job_expired", job);
     wt_log(&d->log, WT_LOG_WARN, "job %s (%s) reported nothing for %" PRIu64 " s and is forgotten",
            job->id, job->o.name, d->conf.job_expiry / 1000);
 }
@@ -153,11 +176,12 @@ static bool due(uint64_t *last, uint64_t now, uint64_t interval) {
     return true;
 }
 
-static void on_tick(uv_timer_t *timer) {
+void wt_daemon_on_tick(uv_timer_t *timer) {
     struct wt_daemon *d = timer->data;
     uint64_t now = wt_daemon_now_ms(d);
     wt_jobs_expire(d->jobs, now, d->conf.job_expiry, on_job_gone, d);
     wt_daemon_half_life(d);
+    wt_daemon_watch(d);
     tell_status(d);
     if (!wt_daemon_active(d))
         return;
@@ -168,10 +192,12 @@ static void on_tick(uv_timer_t *timer) {
         wt_reconcile_kick(d->reconcile);
         wt_planner_kick(d->planner);
     }
+    if (due(&d->ruled_ms, now, FIND_MS))
+        wt_rules_retry(d->rules);
     if (wt_jobs_count(d->jobs))
         wt_planner_kick(d->planner);
     if (now - d->found_ms >= FIND_MS && (wt_state_pending(d->state, 0) || d->catalog.n_sets == 0))
-        find_sets(d);
+        wt_daemon_find_sets(d);
     if (d->dirty && due(&d->saved_ms, now, d->conf.snapshot_interval)) {
         d->dirty = false;
         wt_state_save_later(d->state, &d->catalog, d->loop);
@@ -203,7 +229,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     int rc = wt_mover_new(d->loop, d->tier, &d->catalog, &d->conf.mover, &d->log, &d->mover, err);
     if (rc < 0)
         return rc;
-    wt_mover_on_end(d->mover, on_move_ended, d);
+    wt_mover_on_change(d->mover, wt_daemon_on_move, d);
     d->jobs = wt_jobs_new();
     d->planner =
         wt_planner_new(d->loop, &(struct wt_planner_opts){.tiers = d->tier,
@@ -214,7 +240,18 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
                                                           .report_ms = &d->conf.report_interval});
     d->datasets = wt_datasets_new(d->tier[0], &d->catalog, &d->log);
     d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
-    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile)
+    d->places = wt_places_new(d->tier[0], &d->catalog);
+    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile || !d->places)
+        return wt_err_set(err, WT_ENOMEM, "out of memory");
+    d->requests = wt_requests_new(&(struct wt_requests_opts){.loop = d->loop,
+                                                             .catalog = &d->catalog,
+                                                             .mover = d->mover,
+                                                             .planner = d->planner,
+                                                             .reconcile = d->reconcile,
+                                                             .ended = wt_daemon_on_request,
+                                                             .arg = d});
+    d->events = wt_events_new(d->loop);
+    if (!d->requests || !d->events)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     wt_jobs_on_remove(d->jobs, on_job_removed, d);
     wt_datasets_on_added(d->datasets, on_set_added, d);
@@ -228,7 +265,11 @@ static int start_control(struct wt_daemon *d, struct wt_err *err) {
                                 .group = d->conf.control_group,
                                 .routes = wt_daemon_routes,
                                 .n_routes = wt_daemon_n_routes,
-                                .arg = d};
+                                .arg = d,
+                                .address = d->conf.listen_address,
+                                .cert_file = d->conf.listen_cert,
+                                .key_file = d->conf.listen_key,
+                                .token_file = d->conf.listen_token};
     return wt_control_new(d->loop, &o, &d->log, &d->control, err);
 }
 
@@ -238,7 +279,7 @@ static void start_timers(struct wt_daemon *d) {
     uv_timer_init(d->loop, &d->hurry);
     d->tick.data = d->watchdog.data = d->hurry.data = d;
     d->timers_open = true;
-    uv_timer_start(&d->tick, on_tick, d->conf.tick, d->conf.tick);
+    uv_timer_start(&d->tick, wt_daemon_on_tick, d->conf.tick, d->conf.tick);
     uint64_t alive = wt_notify_interval();
     if (alive)
         uv_timer_start(&d->watchdog, on_watchdog, 0, alive);
@@ -267,43 +308,4 @@ int wt_daemon_start(struct wt_daemon *d, uv_loop_t *loop, const char *conf_path,
     wt_log(&d->log, WT_LOG_INFO, "listening on %s, %u tiers", d->conf.socket_path, d->n_tiers);
     wt_notify_ready();
     return 0;
-}
-
-/* ---- reload ---- */
-
-static void apply_conf(struct wt_daemon *d, const struct wt_daemon_conf *conf) {
-    d->conf = *conf;
-    d->conf.socket_path = d->conf.control + (conf->socket_path - conf->control);
-    d->log.level = conf->log_level;
-    wt_mover_tune(d->mover, &d->conf.mover);
-    wt_mover_forgive(d->mover);
-    wt_daemon_half_life(d);
-    uv_timer_start(&d->tick, on_tick, d->conf.tick, d->conf.tick);
-}
-
-void wt_daemon_reload(struct wt_daemon *d) {
-    struct wt_daemon_conf conf;
-    struct wt_err err = {0};
-    if (d->stopping)
-        return;
-    wt_notify_reloading();
-    int rc = wt_daemon_conf_load(d->conf_path, &conf, &err);
-    if (rc == 0 && wt_conf_frozen(&wt_daemon_conf_table, &d->conf, &conf, &err) < 0) {
-        rc = WT_EINVAL;
-        wt_err_wrap(&err, "%s: these need a restart", d->conf_path);
-    }
-    if (rc < 0) {
-        wt_log(&d->log, WT_LOG_ERROR, "nothing was reloaded: %s", err.text);
-    } else {
-        apply_conf(d, &conf);
-        for (size_t i = 0; wt_daemon_active(d) && i < d->catalog.n_sets;
-             i++) /* a newer generation may lie there */
-            if (!d->catalog.set[i]->retired)
-                wt_datasets_want(d->datasets, d->catalog.set[i]->d.m.name, NULL, NULL, NULL);
-        if (wt_daemon_active(d))
-            find_sets(d);
-        wt_planner_kick(d->planner);
-        wt_log(&d->log, WT_LOG_INFO, "%s was reloaded", d->conf_path);
-    }
-    wt_notify_ready();
 }

@@ -14,10 +14,14 @@
 #include "daemon/config.h"
 #include "daemon/control.h"
 #include "daemon/datasets.h"
+#include "daemon/events.h"
 #include "daemon/jobs.h"
 #include "daemon/lock.h"
+#include "daemon/places.h"
 #include "daemon/planner.h"
 #include "daemon/reconcile.h"
+#include "daemon/requests.h"
+#include "daemon/rules.h"
 #include "daemon/state.h"
 
 struct wt_read_stats { /* reported by jobs; hits + misses = reads */
@@ -34,6 +38,10 @@ struct wt_daemon {
     uint32_t n_tiers;
     struct wt_catalog catalog;
     struct wt_state *state; /* NULL while standing by for the first time */
+    struct wt_rules *rules; /* the same */
+    struct wt_events *events;
+    struct wt_places *places;
+    struct wt_requests *requests;
     struct wt_jobs *jobs;
     struct wt_mover *mover;
     struct wt_planner *planner;
@@ -43,9 +51,11 @@ struct wt_daemon {
     struct wt_control *control;
     struct wt_read_stats reads;
     uint64_t started_ms;
-    uint64_t saved_ms, usage_ms, found_ms, reconciled_ms; /* when each was last done */
+    uint64_t saved_ms, usage_ms, found_ms, reconciled_ms, ruled_ms; /* when each was last done */
     uint64_t job_expired;
-    bool dirty; /* something that a snapshot keeps has changed */
+    bool dirty;                 /* something that a snapshot keeps has changed */
+    uint8_t was_down, was_full; /* tiers, as events told last */
+    enum { WT_ROLE_UNTOLD, WT_ROLE_LEADER, WT_ROLE_STANDBY } role;
 
     uv_timer_t tick, watchdog, hurry;
     bool timers_open;
@@ -62,7 +72,9 @@ struct wt_daemon {
 int wt_daemon_start(struct wt_daemon *d, uv_loop_t *loop, const char *conf_path,
                     const struct wt_daemon_conf *conf, const struct wt_log *log,
                     struct wt_err *err);
-void wt_daemon_reload(struct wt_daemon *d);
+/* reload.c: takes over what can change in place, or nothing. *changed: names of options (a JSON
+ * list), when it is not NULL. WT_EUNSUPPORTED: something needs a restart. */
+int wt_daemon_reload(struct wt_daemon *d, json_t **changed, struct wt_err *err);
 /* Ends everything; the loop then has nothing left to do. */
 void wt_daemon_stop(struct wt_daemon *d);
 /* After the loop has ended. */
@@ -73,18 +85,15 @@ uint32_t wt_daemon_now_s(const struct wt_daemon *d);  /* of the daemon's calenda
 /* It holds the lock and works. */
 bool wt_daemon_active(const struct wt_daemon *d);
 void wt_daemon_half_life(struct wt_daemon *d);
+void wt_daemon_find_sets(struct wt_daemon *d);
+void wt_daemon_on_tick(uv_timer_t *timer);
 
-/* routes.c: requests that change something; stats.c: what is shown. */
-extern const struct wt_route wt_daemon_routes[];
-extern const size_t wt_daemon_n_routes;
-json_t *wt_stats_json(struct wt_daemon *d);
-json_t *wt_stats_health(struct wt_daemon *d);
-json_t *wt_stats_tiers(struct wt_daemon *d);
-json_t *wt_stats_datasets(struct wt_daemon *d);
-json_t *wt_stats_dataset(const struct wt_daemon *d, const struct wt_catalog_set *set);
-json_t *wt_stats_jobs(struct wt_daemon *d);
-json_t *wt_stats_moves(struct wt_daemon *d);
-/* What the optimum needs of cold for this job, and for all of now. */
-json_t *wt_stats_predicted(struct wt_daemon *d, const struct wt_job *job);
+/* watch.c: what happens, for those who follow. Takes fields over. */
+void wt_daemon_event(struct wt_daemon *d, const char *kind, json_t *fields);
+void wt_daemon_job_event(struct wt_daemon *d, const char *kind, const struct wt_job *job);
+void wt_daemon_on_move(void *arg, enum wt_move_change change, struct wt_catalog_set *set,
+                       const struct wt_move_info *info);
+void wt_daemon_on_request(void *arg, const struct wt_request *request);
+void wt_daemon_watch(struct wt_daemon *d); /* tiers and role, at each tick */
 
 #endif

@@ -168,6 +168,11 @@ void wt_foresee_read(struct wt_foresee *f, struct wt_job *job, const struct wt_r
     wt_foresight_sweep(f->foresight);
 }
 
+double wt_foresee_next(struct wt_foresee *f, uint64_t i) {
+    return f->shape == f->catalog->shape && wt_foresee_active(f) ? wt_horizon_next(horizon(f), i)
+                                                                 : INFINITY;
+}
+
 /* ---- what the optimum needs ---- */
 
 static uint32_t describe(const struct wt_foresee *f, struct wt_predict_job out[WT_PREDICT_JOBS]) {
@@ -239,7 +244,10 @@ static bool on_move(void *arg, const struct wt_foresight_move *m) {
     struct wt_catalog_set *set = wt_catalog_at(f->catalog, m->shard, &shard);
     uint64_t due = isinf(m->due) ? UINT64_MAX : (uint64_t)(m->due * 1000);
     bool stage = m->to >= 0 && m->drop < 0;
-    if (wt_mover_add_due(f->mover, set, shard, m->to, m->drop, due) < 0)
+    int to = m->to;
+    if (to >= 0 && !wt_catalog_room(set, (uint32_t)to, wt_catalog_size(set, shard)))
+        to = -1; /* its data set has what it may have there */
+    if ((to < 0 && m->drop < 0) || wt_mover_add_due(f->mover, set, shard, to, m->drop, due) < 0)
         return false;
     if (stage && m->job >= 0 && f->job[m->job])
         f->job[m->job]->staged_bytes += wt_catalog_size(set, shard);

@@ -43,6 +43,8 @@ struct wt_foresee_input {
 bool wt_foresee_run(struct wt_foresee *f, const struct wt_foresee_input *in, uint64_t now_ms,
                     uint64_t *wake_ms);
 bool wt_foresee_active(const struct wt_foresee *f); /* there is a job whose future is known */
+/* When shard `i` of all is read next, in seconds of the loop's clock; INFINITY: not known. */
+double wt_foresee_next(struct wt_foresee *f, uint64_t i);
 /* The part of what the jobs read that the optimum would take from cold; kept until jobs or the
  * capacity above cold change. */
 double wt_foresee_cold(struct wt_foresee *f, uint64_t capacity);

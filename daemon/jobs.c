@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+const char *const wt_stall_stages[WT_STALL_STAGES] = {"fetch", "decode", "stage", "consumer"};
+
 struct wt_jobs {
     struct wt_job *first;
     size_t count;

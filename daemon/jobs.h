@@ -22,6 +22,13 @@ struct wt_job_opts { /* what a job says of itself */
     struct wt_plan_opts plan;
 };
 
+enum { WT_STALL_STAGES = 4 };
+extern const char *const wt_stall_stages[WT_STALL_STAGES]; /* fetch, decode, stage, consumer */
+struct wt_stalls { /* seconds that its consumer waited for data, as it tells */
+    double stage[WT_STALL_STAGES];
+    double tier[WT_TIERS_MAX]; /* of fetch: by the tier that was read */
+};
+
 struct wt_job {
     struct wt_job *next;
     char id[WT_JOB_ID];
@@ -33,6 +40,7 @@ struct wt_job {
     uint64_t step;
     uint64_t reads, hits, bytes;
     uint64_t tier_reads[WT_TIERS_MAX], tier_bytes[WT_TIERS_MAX]; /* of the daemon's tiers */
+    struct wt_stalls stalls;
     uint64_t other_reads, other_bytes; /* of tiers that the daemon does not know */
     /* foresee.h: */
     int future;           /* its number in the horizon, -1: its order is not known */

@@ -76,8 +76,9 @@ struct signals {
 
 static void on_signal(uv_signal_t *handle, int number) {
     struct signals *s = handle->data;
+    struct wt_err err;
     if (number == SIGHUP)
-        wt_daemon_reload(s->d);
+        wt_daemon_reload(s->d, NULL, &err); /* it logs what came of it */
     else
         wt_daemon_stop(s->d);
 }

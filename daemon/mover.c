@@ -48,8 +48,8 @@ struct wt_mover {
     struct ended *aside;
     size_t n_aside;
 
-    void (*ended)(void *arg);
-    void *ended_arg;
+    wt_mover_watch watch;
+    void *watch_arg;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
@@ -126,12 +126,34 @@ int wt_mover_new(uv_loop_t *loop, struct wt_tier *const *tiers, struct wt_catalo
     return 0;
 }
 
-void wt_mover_on_end(struct wt_mover *m, void (*ended)(void *arg), void *arg) {
-    m->ended = ended;
-    m->ended_arg = arg;
+static struct wt_move_info info_of(const struct wt_mover *m, const struct wt_move *v) {
+    return (struct wt_move_info){.dataset = v->set->d.m.name,
+                                 .shard = v->shard,
+                                 .size = v->size,
+                                 .from = v->from,
+                                 .to = v->to,
+                                 .drop = v->drop,
+                                 .step = wt_step_name(v->step),
+                                 .done = v->lane ? v->lane->written : 0,
+                                 .attempts = v->attempts,
+                                 .ms = uv_now(m->loop) - v->queued_ms,
+                                 .rc = v->err.code,
+                                 .text = v->err.text};
+}
+
+void wt_mover_on_change(struct wt_mover *m, wt_mover_watch watch, void *arg) {
+    m->watch = watch;
+    m->watch_arg = arg;
+}
+
+static void tell(struct wt_mover *m, struct wt_catalog_set *set, enum wt_move_change change,
+                 const struct wt_move_info *info) {
+    if (m->watch)
+        m->watch(m->watch_arg, change, set, info);
 }
 
 void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf) {
+    m->conf.queue = conf->queue;
     m->conf.retries = conf->retries;
     m->conf.backoff_ms = conf->backoff_ms;
     m->conf.backoff_max_ms = conf->backoff_max_ms;
@@ -191,19 +213,27 @@ void wt_mover_stop(struct wt_mover *m, void (*stopped)(void *arg), void *arg) {
  * the safe side. */
 static void account(struct wt_mover *m, struct wt_move *v) {
     v->comes = v->to >= 0 && !(v->set->shard[v->shard].mask & (1u << v->to));
-    if (v->comes)
+    if (v->comes) {
         m->coming[v->to] += v->size;
-    if (v->drop >= 0)
+        v->set->coming[v->to] += v->size;
+    }
+    if (v->drop >= 0) {
         m->leaving[v->drop] += v->size;
+        v->set->leaving[v->drop] += v->size;
+    }
     v->set->moves++;
     v->set->shard[v->shard].flags |= WT_SHARD_BUSY;
 }
 
 static void release(struct wt_mover *m, struct wt_move *v) {
-    if (v->comes)
+    if (v->comes) {
         m->coming[v->to] -= v->size;
-    if (v->drop >= 0)
+        v->set->coming[v->to] -= v->size;
+    }
+    if (v->drop >= 0) {
         m->leaving[v->drop] -= v->size;
+        v->set->leaving[v->drop] -= v->size;
+    }
     v->set->moves--;
     v->set->shard[v->shard].flags &= (uint8_t)~WT_SHARD_BUSY;
     free(v);
@@ -324,7 +354,16 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
     }
     if (verdict == ASIDE)
         set_aside(m, v, err);
+    struct wt_catalog_set *set = v->set;
+    struct wt_move_info info = info_of(m, v);
+    info.rc = err->code;
+    info.text = err->text;
     release(m, v);
+    tell(m, set,
+         verdict == DONE    ? WT_MOVE_DONE
+         : verdict == ASIDE ? WT_MOVE_ASIDE
+                            : WT_MOVE_FAILED,
+         &info);
 }
 
 static void wake(struct wt_mover *m) {
@@ -351,8 +390,6 @@ void wt_move_ended(struct wt_lane *lane) {
         finish(m, v, &err, verdict);
     }
     wake(m);
-    if (m->ended)
-        m->ended(m->ended_arg);
     try_close(m);
 }
 
@@ -433,6 +470,10 @@ static void on_start(uv_prepare_t *start) {
         v->lane = l;
         l->move = v;
         m->stats.running++;
+        if (v->attempts == 1) {
+            struct wt_move_info info = info_of(m, v);
+            tell(m, v->set, WT_MOVE_STARTED, &info);
+        }
         wt_move_start(l); /* may have ended already */
     }
 }
@@ -504,21 +545,6 @@ void wt_mover_forgive(struct wt_mover *m) {
 
 /* ---- what is going on ---- */
 
-static struct wt_move_info info_of(const struct wt_mover *m, const struct wt_move *v) {
-    return (struct wt_move_info){.dataset = v->set->d.m.name,
-                                 .shard = v->shard,
-                                 .size = v->size,
-                                 .from = v->from,
-                                 .to = v->to,
-                                 .drop = v->drop,
-                                 .step = wt_step_name(v->step),
-                                 .done = v->lane ? v->lane->written : 0,
-                                 .attempts = v->attempts,
-                                 .ms = uv_now(m->loop) - v->queued_ms,
-                                 .rc = v->err.code,
-                                 .text = v->err.text};
-}
-
 static void each_ended(const struct ended *e,
                        void (*each)(void *arg, const struct wt_move_info *info), void *arg) {
     struct wt_move_info info = {.dataset = e->dataset,
@@ -565,4 +591,14 @@ int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, 
             return v->to;
     }
     return -1;
+}
+
+const char *wt_mover_why_aside(const struct wt_mover *m, const struct wt_catalog_set *set,
+                               uint64_t shard, int *code) {
+    for (size_t i = m->n_aside; i-- > 0;)
+        if (m->aside[i].shard == shard && strcmp(m->aside[i].dataset, set->d.m.name) == 0) {
+            *code = m->aside[i].rc;
+            return m->aside[i].text;
+        }
+    return NULL;
 }

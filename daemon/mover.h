@@ -52,9 +52,13 @@ struct wt_mover;
 int wt_mover_new(uv_loop_t *loop, struct wt_tier *const *tiers, struct wt_catalog *catalog,
                  const struct wt_mover_conf *conf, const struct wt_log *log, struct wt_mover **out,
                  struct wt_err *err);
-/* `ended` is called after each move, when the catalog is up to date. */
-void wt_mover_on_end(struct wt_mover *m, void (*ended)(void *arg), void *arg);
-/* Retries and pauses; moves and bytes stay. */
+/* A move began for the first time, or ended; the catalog is up to date. FAILED: also when it was
+ * canceled or refused; the shard may be tried again. ASIDE: it will not be. */
+enum wt_move_change { WT_MOVE_STARTED, WT_MOVE_DONE, WT_MOVE_FAILED, WT_MOVE_ASIDE };
+typedef void (*wt_mover_watch)(void *arg, enum wt_move_change change, struct wt_catalog_set *set,
+                               const struct wt_move_info *info);
+void wt_mover_on_change(struct wt_mover *m, wt_mover_watch watch, void *arg);
+/* Queue, retries and pauses; moves and bytes stay. */
 void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf);
 
 /* to, drop: as in struct wt_policy_move. WT_EBUSY: the queue is full, the shard moves already, or
@@ -81,6 +85,9 @@ void wt_mover_forgive(struct wt_mover *m);
 void wt_mover_stats(const struct wt_mover *m, struct wt_mover_stats *out);
 void wt_mover_list(const struct wt_mover *m, enum wt_move_list list,
                    void (*each)(void *arg, const struct wt_move_info *info), void *arg);
+/* Why a shard that is set aside is: text until the next call; NULL: not known any more. */
+const char *wt_mover_why_aside(const struct wt_mover *m, const struct wt_catalog_set *set,
+                               uint64_t shard, int *code);
 /* Is a copy of the shard under way? The tier it goes to, or -1. */
 int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard);
 

@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "daemon/heat.h"
+#include "daemon/quota.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ struct usage { /* what a tier last said */
     struct wt_planner *planner;
     uint32_t tier;
     bool busy, known;
-    uint64_t capacity;
+    uint64_t capacity, own; /* that counts; the tier's own, 0: unlimited */
     uint64_t used;  /* also by what the catalog does not know: left by others, or not found yet */
     int64_t net_at; /* wt_mover_net at the time */
 };
@@ -79,11 +80,24 @@ double wt_planner_get_half_life(const struct wt_planner *p) {
 uint64_t wt_planner_capacity(const struct wt_planner *p, uint32_t tier) {
     return p->usage[tier].capacity;
 }
+uint64_t wt_planner_mark(const struct wt_planner *p, uint32_t tier) {
+    uint64_t c = p->usage[tier].capacity;
+    return c ? (uint64_t)((double)c * p->o.conf->high) : UINT64_MAX;
+}
 uint64_t wt_planner_passes(const struct wt_planner *p) {
     return p->passes;
 }
 
 /* ---- what the policy sees ---- */
+
+/* Tiers of which the set has used up its share. */
+static uint8_t over_quota(const struct wt_catalog_set *set, uint32_t n_tiers, uint64_t size) {
+    uint8_t mask = 0;
+    for (uint32_t t = 1; set->limited && t < n_tiers; t++)
+        if (!wt_catalog_room(set, t, size))
+            mask |= (uint8_t)(1u << t);
+    return mask;
+}
 
 static void get_shard(void *arg, uint64_t i, struct wt_policy_shard *out) {
     const struct wt_planner *p = arg;
@@ -95,10 +109,11 @@ static void get_shard(void *arg, uint64_t i, struct wt_policy_shard *out) {
         .heat = wt_heat_at(s->heat, s->heated, p->now, p->half_life),
         .age = p->now > s->since ? p->now - s->since : 0,
         .mask = s->mask,
-        .pin = s->pin,
+        .pin = s->pin | s->want,
         .busy = s->flags & (WT_SHARD_BUSY | WT_SHARD_ASIDE),
         .unwanted = set->retired && set->jobs == 0,
     };
+    out->barred = s->barred | over_quota(set, p->o.catalog->n_tiers, out->size);
     wt_foresee_settle(p->foresee, i, uv_now(p->timer.loop), out);
 }
 
@@ -128,12 +143,39 @@ static void get_tiers(const struct wt_planner *p, struct wt_policy_tier out[WT_T
     }
 }
 
+/* Pins and requests by hand outrank a quota. `granted` is what this pass gives; what moves bring
+ * already is in the catalog. */
+static bool reserve(void *arg, uint64_t i, uint32_t tier, uint64_t size) {
+    struct wt_planner *p = arg;
+    uint64_t shard;
+    struct wt_catalog_set *set = wt_catalog_at(p->o.catalog, i, &shard);
+    const struct wt_shard_state *s = &set->shard[shard];
+    if (!set->limited || ((s->pin | s->want) & (1u << tier)))
+        return true;
+    if (!wt_catalog_room(set, tier, set->granted[tier] + size))
+        return false;
+    set->granted[tier] += size;
+    return true;
+}
+
 static void on_move(void *arg, const struct wt_policy_move *move) {
     struct wt_planner *p = arg;
     uint64_t shard;
     struct wt_catalog_set *set = wt_catalog_at(p->o.catalog, move->shard, &shard);
-    wt_mover_add(p->o.mover, set, shard, move->to,
-                 move->drop); /* refused: decided again in a later pass */
+    const struct wt_shard_state *s = &set->shard[shard];
+    uint64_t size = wt_catalog_size(set, shard);
+    int to = move->to;
+    if (to >= 0 && set->limited && set->granted[to] >= size)
+        set->granted[to] -= size; /* from now on among what comes */
+    if (to >= 0 && move->drop >= 0 && !wt_catalog_room(set, (uint32_t)to, size) &&
+        !((s->pin | s->want) & (1u << to)))
+        to = -1; /* no room below by its quota: it only leaves */
+    wt_mover_add(p->o.mover, set, shard, to, move->drop); /* refused: decided again later */
+}
+
+static void forget_grants(struct wt_planner *p) {
+    for (size_t i = 0; i < p->o.catalog->n_sets; i++)
+        memset(p->o.catalog->set[i]->granted, 0, sizeof p->o.catalog->set[i]->granted);
 }
 
 /* ---- foresight ---- */
@@ -143,7 +185,8 @@ struct wt_foresee *wt_planner_foresee(const struct wt_planner *p) {
 }
 
 static struct wt_policy_view view_of(struct wt_planner *p) {
-    return (struct wt_policy_view){.shards = p->o.catalog->shards, .get = get_shard, .arg = p};
+    return (struct wt_policy_view){
+        .shards = p->o.catalog->shards, .get = get_shard, .reserve = reserve, .arg = p};
 }
 
 void wt_planner_touched(struct wt_planner *p, const struct wt_catalog_set *set, uint64_t shard) {
@@ -200,6 +243,7 @@ static void on_timer(uv_timer_t *timer) {
         p->again = false;
         p->now = wt_clock_now(&p->o.catalog->clock);
         p->spent_ns = 0;
+        forget_grants(p);
     }
     struct wt_policy_view view = view_of(p);
     get_tiers(p, tiers);
@@ -211,6 +255,7 @@ static void on_timer(uv_timer_t *timer) {
     }
     p->running = false;
     p->passes++;
+    wt_quota_drain(p->o.catalog, p->o.mover, p->now, p->half_life);
     p->rested_ms = uv_now(timer->loop) + COALESCE_MS + REST * p->spent_ns / 1000000;
     if (p->again)
         pass_soon(p);
@@ -253,14 +298,26 @@ static void try_close(struct wt_planner *p) {
     uv_close((uv_handle_t *)&p->ahead, on_closed);
 }
 
+/* The smaller one of what the configuration allows and what the tier has. */
+static void limit(const struct wt_planner *p, struct usage *u) {
+    uint64_t given = p->o.tier_opts[u->tier].capacity;
+    u->capacity = given && (u->own == 0 || given < u->own) ? given : u->own;
+}
+
+void wt_planner_reload(struct wt_planner *p) {
+    for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++)
+        limit(p, &p->usage[t]);
+    wt_planner_kick(p);
+}
+
 static void on_usage(struct wt_req *req) {
     struct usage *u = req->arg;
     struct wt_planner *p = u->planner;
-    uint64_t own = p->o.tier_opts[u->tier].capacity;
     u->busy = false;
     p->asking--;
     if (req->rc == 0) {
-        u->capacity = own && (req->capacity == 0 || own < req->capacity) ? own : req->capacity;
+        u->own = req->capacity;
+        limit(p, u);
         /* A move that ended meanwhile may be in the figure or not: the next answer will tell. */
         u->known = u->net_at == wt_mover_net(p->o.mover, u->tier);
         u->used = req->used;

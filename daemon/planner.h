@@ -31,10 +31,14 @@ void wt_planner_enable(struct wt_planner *p, bool on);
 /* Heat halves in this time. */
 void wt_planner_half_life(struct wt_planner *p, double seconds);
 double wt_planner_get_half_life(const struct wt_planner *p);
+/* The capacities of the configuration have changed. */
+void wt_planner_reload(struct wt_planner *p);
 /* Asks the tiers how full they are; the answers are used when they come. */
 void wt_planner_ask_usage(struct wt_planner *p);
 /* Bytes that the policy counts on; 0: unlimited, or not known yet. */
 uint64_t wt_planner_capacity(const struct wt_planner *p, uint32_t tier);
+/* Up to which the tier is filled; UINT64_MAX: unlimited. */
+uint64_t wt_planner_mark(const struct wt_planner *p, uint32_t tier);
 /* Bytes of all tiers above cold together, up to the mark to which they are filled; UINT64_MAX:
  * unlimited. */
 uint64_t wt_planner_above(const struct wt_planner *p);

@@ -33,7 +33,7 @@ struct wt_reconcile {
     struct wt_catalog *catalog;
     const struct wt_log *log;
     uint64_t at, shape; /* next shard of all, valid for this shape of the catalog */
-    bool pass;          /* a pass is under way */
+    bool pass, again;   /* a pass is under way; one more is to follow */
     struct probe probe[PROBES];
     unsigned probing;
     struct find *first, **last;
@@ -152,8 +152,13 @@ static void pass(struct wt_reconcile *r) {
     }
     if (r->at < r->catalog->shards)
         later(r);
-    else
-        r->pass = false;
+    else {
+        r->pass = r->again;
+        r->again = false;
+        r->at = 0;
+        if (r->pass)
+            later(r);
+    }
 }
 
 /* ---- LIST of what is not known ---- */
@@ -232,6 +237,7 @@ static void on_timer(uv_timer_t *timer) {
 }
 
 void wt_reconcile_kick(struct wt_reconcile *r) {
+    r->again = r->pass; /* what it has passed already may be asked for */
     if (r->pass)
         return;
     r->pass = true;
@@ -248,7 +254,7 @@ void wt_reconcile_stats(const struct wt_reconcile *r, struct wt_reconcile_stats 
 
 void wt_reconcile_stop(struct wt_reconcile *r, void (*stopped)(void *arg), void *arg) {
     r->stopping = true;
-    r->pass = false;
+    r->pass = r->again = false;
     r->stopped = stopped;
     r->stopped_arg = arg;
     uv_timer_stop(&r->timer);

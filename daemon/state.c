@@ -257,7 +257,7 @@ static void apply_rec(struct wt_catalog *c, struct wt_catalog_set *set,
     struct wt_shard_state *e = &set->shard[r->shard];
     e->heat = r->heat;
     e->heated = wt_clock_past(&c->clock, r->heated);
-    e->pin = r->pin;
+    wt_catalog_keep(c, set, r->shard, r->pin & (uint8_t)~1u, e->want);
     for (uint32_t t = 1; t < c->n_tiers; t++)
         if (r->tiers & (1u << t))
             wt_catalog_hold(c, set, r->shard, t, since, false);

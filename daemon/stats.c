@@ -1,13 +1,13 @@
 /* What the control socket shows, as JSON; see daemon.h. Every function returns a new object, or
  * NULL when out of memory. */
 #include "core/json.h"
-#include "daemon/daemon.h"
+#include "daemon/body.h"
+#include "daemon/routes.h"
 
 #include "wafertier/version.h"
 
-/* jansson has signed integers. */
 static json_t *number(uint64_t v) {
-    return json_integer(v > INT64_MAX ? INT64_MAX : (json_int_t)v);
+    return wt_body_number(v);
 }
 
 static double seconds(uint64_t ms) {
@@ -45,15 +45,32 @@ static uint64_t all_ops(const uint64_t *n) {
     return sum;
 }
 
+/* Cold holds every shard. */
+uint64_t wt_stats_used(const struct wt_daemon *d, uint32_t t) {
+    uint64_t sum = d->catalog.used[t];
+    for (size_t i = 0; t == 0 && i < d->catalog.n_sets; i++)
+        sum += d->catalog.set[i]->retired ? 0 : d->catalog.set[i]->d.m.stored_bytes;
+    return sum;
+}
+
+uint64_t wt_stats_held(const struct wt_daemon *d, uint32_t t) {
+    uint64_t sum = d->catalog.held[t];
+    for (size_t i = 0; t == 0 && i < d->catalog.n_sets; i++)
+        sum += d->catalog.set[i]->retired ? 0 : d->catalog.set[i]->d.m.shards;
+    return sum;
+}
+
+static json_t *latency_json(const struct wt_hist *h) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "count", number(h->count), "p50_us",
+                     number(wt_hist_percentile(h, 0.5)), "p90_us",
+                     number(wt_hist_percentile(h, 0.9)), "p99_us",
+                     number(wt_hist_percentile(h, 0.99)), "max_us", number(h->max_us));
+}
+
 static json_t *tier_json(struct wt_daemon *d, uint32_t t) {
     struct wt_tier_stats s;
     wt_tier_stats(d->tier[t], &s);
-    uint64_t used = d->catalog.used[t], shards = d->catalog.held[t];
-    for (size_t i = 0; t == 0 && i < d->catalog.n_sets; i++) { /* cold holds every shard */
-        const struct wt_catalog_set *set = d->catalog.set[i];
-        used += set->retired ? 0 : set->d.m.stored_bytes;
-        shards += set->retired ? 0 : set->d.m.shards;
-    }
+    uint64_t used = wt_stats_used(d, t), shards = wt_stats_held(d, t);
     json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "name",
                           wt_json_string(wt_tier_name(d->tier[t])), "url",
                           wt_json_string(wt_tier_url(d->tier[t])), "capacity",
@@ -62,10 +79,11 @@ static json_t *tier_json(struct wt_daemon *d, uint32_t t) {
                           "errors", number(all_ops(s.errors)), "bytes_read", number(s.bytes_read),
                           "bytes_written", number(s.bytes_written));
     json_t *more = json_pack(
-        "{s:f, s:f, s:i, s:i, s:b, s:o, s:{s:o, s:o}}", "latency_us", s.latency_us, "bandwidth",
-        s.bandwidth, "in_flight", (int)s.in_flight, "queued", (int)s.queued, "full",
+        "{s:f, s:f, s:i, s:i, s:b, s:o, s:{s:o, s:o}, s:{s:o, s:o}}", "latency_us", s.latency_us,
+        "bandwidth", s.bandwidth, "in_flight", (int)s.in_flight, "queued", (int)s.queued, "full",
         wt_mover_full(d->mover, t), "last_error", wt_json_string(s.last_error), "reported", "reads",
-        number(d->reads.tier_reads[t]), "bytes", number(d->reads.tier_bytes[t]));
+        number(d->reads.tier_reads[t]), "bytes", number(d->reads.tier_bytes[t]), "latency", "get",
+        latency_json(&s.get), "put", latency_json(&s.put));
     if (!o || !more || json_object_update(o, more) < 0) {
         json_decref(o);
         o = NULL;
@@ -102,54 +120,6 @@ json_t *wt_stats_datasets(struct wt_daemon *d) {
     for (size_t i = 0; i < d->catalog.n_sets; i++)
         wt_json_push(&list, wt_stats_dataset(d, d->catalog.set[i]));
     return json_pack("{s:o}", "datasets", list);
-}
-
-json_t *wt_stats_predicted(struct wt_daemon *d, const struct wt_job *job) {
-    struct wt_foresee *f = wt_planner_foresee(d->planner);
-    uint64_t above = wt_planner_above(d->planner);
-    double cold = wt_foresee_cold(f, above);
-    return json_pack("{s:o, s:f, s:f}", "cold_bytes_per_epoch",
-                     number((uint64_t)(cold * (double)job->set->d.m.stored_bytes)), "cold_part",
-                     cold, "cold_bandwidth", wt_foresee_need(f, above));
-}
-
-static const char *order_of(const struct wt_job *j) {
-    return j->future < 0 ? "unknown" : j->departed ? "departed" : "known";
-}
-
-/* Bytes from cold, by its readers and for it, to what the optimum would have taken; 0: none yet. */
-static double efficiency(const struct wt_job *j) {
-    double cold = (double)(j->tier_bytes[0] + j->staged_bytes);
-    return j->least_bytes >= 1 ? cold / j->least_bytes : 0;
-}
-
-static json_t *job_json(struct wt_daemon *d, const struct wt_job *j) {
-    uint64_t now = wt_daemon_now_ms(d);
-    json_t *reads = json_object(), *bytes = json_object();
-    for (uint32_t t = 0; t < d->n_tiers; t++) {
-        wt_json_put(&reads, wt_tier_name(d->tier[t]), number(j->tier_reads[t]));
-        wt_json_put(&bytes, wt_tier_name(d->tier[t]), number(j->tier_bytes[t]));
-    }
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:s, s:f, "
-                     "s:o, s:o, s:f, s:o}",
-                     "id", j->id, "name", j->o.name, "dataset", j->set->d.m.name, "generation",
-                     number(j->set->d.m.generation), "world", number(j->o.world), "seed",
-                     json_integer((json_int_t)j->o.seed), "epoch", number(j->o.epoch), "step",
-                     number(j->step), "running_s", seconds(now - j->since_ms), "last_report_s",
-                     seconds(now - j->seen_ms), "reads", number(j->reads), "hits", number(j->hits),
-                     "misses", number(j->reads - j->hits), "bytes", number(j->bytes), "tier_reads",
-                     reads, "tier_bytes", bytes, "order", order_of(j), "epoch_s", j->epoch_s,
-                     "staged_bytes", number(j->staged_bytes), "least_cold_bytes",
-                     number((uint64_t)j->least_bytes), "cold_ratio", efficiency(j), "predicted",
-                     wt_stats_predicted(d, j));
-}
-
-json_t *wt_stats_jobs(struct wt_daemon *d) {
-    json_t *list = json_array();
-    for (const struct wt_job *j = wt_jobs_first(d->jobs); j; j = j->next)
-        wt_json_push(&list, job_json(d, j));
-    return json_pack("{s:o}", "jobs", list);
 }
 
 struct move_list {
@@ -212,10 +182,21 @@ static json_t *foresight_json(struct wt_daemon *d) {
                      "bypassed", number(s.bypassed), "late", number(s.late), "copy_s", copy);
 }
 
+static json_t *control_json(struct wt_daemon *d) {
+    struct wt_control_stats s;
+    wt_control_stats(d->control, &s);
+    return json_pack("{s:o, s:o, s:i, s:i, s:o}", "requests", number(s.requests), "failed",
+                     number(s.failed), "connections", (int)s.connections, "event_streams",
+                     (int)s.streams, "latency", latency_json(&s.latency));
+}
+
 json_t *wt_stats_json(struct wt_daemon *d) {
+    const struct wt_pin *const *pin;
+    const struct wt_quota *quota;
     const struct wt_read_stats *r = &d->reads;
     return json_pack(
-        "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
+        "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o}",
         "version", WAFERTIER_VERSION_STRING, "uptime_s",
         seconds(wt_daemon_now_ms(d) - d->started_ms), "active", wt_daemon_active(d), "tiers",
         tiers_array(d), "moves", move_counts(d), "jobs", number(wt_jobs_count(d->jobs)), "reads",
@@ -224,5 +205,8 @@ json_t *wt_stats_json(struct wt_daemon *d) {
         number(d->catalog.shards), "reconcile", reconcile_json(d), "half_life_s",
         wt_planner_get_half_life(d->planner), "policy_passes",
         number(wt_planner_passes(d->planner)), "jobs_expired", number(d->job_expired), "foresight",
-        foresight_json(d));
+        foresight_json(d), "control", control_json(d), "pins",
+        number(d->rules ? wt_rules_pins(d->rules, &pin) : 0), "quotas",
+        number(d->rules ? wt_rules_quotas(d->rules, &quota) : 0), "requests",
+        number(wt_requests_running(d->requests)));
 }

@@ -85,6 +85,8 @@ void wt_daemon_stop(struct wt_daemon *d) {
     uv_timer_stop(&d->tick);
     uv_timer_start(&d->hurry, on_hurry, HURRY_MS, 0);
     d->outstanding = 1; /* parts may stop at once */
+    if (d->events && ++d->outstanding)
+        wt_events_stop(d->events, "the daemon stops", part_stopped, d);
     if (d->control && ++d->outstanding)
         wt_control_stop(d->control, part_stopped, d);
     if (d->datasets && ++d->outstanding)
@@ -93,6 +95,12 @@ void wt_daemon_stop(struct wt_daemon *d) {
         wt_planner_stop(d->planner, part_stopped, d);
     if (d->reconcile && ++d->outstanding)
         wt_reconcile_stop(d->reconcile, part_stopped, d);
+    if (d->requests && ++d->outstanding)
+        wt_requests_stop(d->requests, part_stopped, d);
+    if (d->places && ++d->outstanding)
+        wt_places_stop(d->places, part_stopped, d);
+    if (d->rules && ++d->outstanding)
+        wt_rules_stop(d->rules, part_stopped, d);
     if (d->mover && ++d->outstanding)
         wt_mover_stop(d->mover, part_stopped, d);
     part_stopped(d);
@@ -107,6 +115,10 @@ void wt_daemon_free(struct wt_daemon *d) {
     wt_reconcile_free(d->reconcile);
     wt_jobs_free(d->jobs); /* each leaves the planner */
     wt_planner_free(d->planner);
+    wt_requests_free(d->requests);
+    wt_rules_free(d->rules);
+    wt_places_free(d->places);
+    wt_events_free(d->events);
     wt_mover_free(d->mover);
     wt_state_free(d->state);
     wt_catalog_free(&d->catalog);

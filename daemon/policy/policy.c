@@ -13,7 +13,7 @@ struct pick {
     double heat;
     uint64_t shard, size;
     uint8_t mask;
-    bool young, spare, unwanted;
+    bool young, spare, unwanted, pinned;
     bool taken;
 };
 
@@ -44,6 +44,7 @@ struct decision {
     struct wt_policy *p;
     const struct wt_policy_conf *conf;
     const struct wt_policy_tier *tiers;
+    const struct wt_policy_view *view;
     struct room room[WT_POLICY_TIERS];
     uint64_t *placed; /* shards that got a place in a higher tier: a hash set */
     size_t placed_cap;
@@ -205,8 +206,14 @@ static void collect(struct wt_policy *p, const struct wt_policy_conf *conf,
                      .young = s->age < conf->min_stay,
                      .unwanted = s->unwanted};
     for (uint32_t t = top + 1; t <= wanted && !s->settled; t++)
-        if (usable & ~s->barred & (1u << t))
+        if (usable & ~s->barred & ~s->pin & (1u << t))
             offer(&p->come[t], &x);
+    x.rank = INFINITY;
+    x.pinned = true;
+    for (uint32_t t = 1; t < p->n_tiers; t++)
+        if (usable & s->pin & ~s->mask & (1u << t))
+            offer(&p->come[t], &x);
+    x.pinned = false;
     x.tie = (int64_t)shard; /* at equal heat the lower numbers stay: the same ones always */
     for (uint32_t t = 1; t < p->n_tiers; t++) {
         if (!(held & (1u << t)) || (s->pin & (1u << t)))
@@ -287,7 +294,12 @@ static void relieve(struct decision *d, uint32_t t) {
 }
 
 static bool may_displace(const struct decision *d, const struct pick *c, const struct pick *v) {
-    return v->spare || c->heat > d->conf->beat * v->heat + d->conf->margin;
+    return v->spare || c->pinned || c->heat > d->conf->beat * v->heat + d->conf->margin;
+}
+
+/* Is v still there, and old enough to leave for c? */
+static bool may_go(const struct decision *d, const struct pick *c, const struct pick *v) {
+    return !v->taken && !is_placed(d, v->shard) && (!v->young || v->spare || c->pinned);
 }
 
 /* Makes room for c in t, or does nothing. */
@@ -297,7 +309,7 @@ static bool displace(struct decision *d, uint32_t t, const struct pick *c) {
     uint32_t end = 0;
     for (; end < go->n && !fits(after, c->size, d->room[t].high); end++) {
         const struct pick *v = &go->at[end];
-        if (v->taken || is_placed(d, v->shard) || (v->young && !v->spare))
+        if (!may_go(d, c, v))
             continue;
         if (!may_displace(d, c, v))
             return false;
@@ -307,7 +319,7 @@ static bool displace(struct decision *d, uint32_t t, const struct pick *c) {
         return false;
     for (uint32_t i = 0; i < end; i++) {
         struct pick *v = &go->at[i];
-        if (!v->taken && !is_placed(d, v->shard) && (!v->young || v->spare))
+        if (may_go(d, c, v))
             evict(d, t, v);
     }
     return true;
@@ -316,6 +328,8 @@ static bool displace(struct decision *d, uint32_t t, const struct pick *c) {
 static void admit(struct decision *d, uint32_t t, const struct pick *c) {
     struct room *r = &d->room[t];
     if (is_placed(d, c->shard) || c->size > r->high)
+        return;
+    if (d->view->reserve && !d->view->reserve(d->view->arg, c->shard, t, c->size))
         return;
     /* `after` has the room that hotter ones wait for: nothing may slip into it before them. */
     if (!fits(r->after, c->size, r->high) && !displace(d, t, c))
@@ -340,8 +354,10 @@ static void decide_tier(struct decision *d, uint32_t t) {
 }
 
 static void decide(struct wt_policy *p, const struct wt_policy_conf *conf,
-                   const struct wt_policy_tier *tiers, wt_policy_emit emit, void *arg) {
-    struct decision d = {.p = p, .conf = conf, .tiers = tiers, .emit = emit, .arg = arg};
+                   const struct wt_policy_view *view, const struct wt_policy_tier *tiers,
+                   wt_policy_emit emit, void *arg) {
+    struct decision d = {
+        .p = p, .conf = conf, .tiers = tiers, .view = view, .emit = emit, .arg = arg};
     d.placed_cap = 4 * WT_POLICY_KEEP;
     while (d.placed_cap < (size_t)4 * WT_POLICY_KEEP * p->n_tiers)
         d.placed_cap *= 2;
@@ -375,7 +391,7 @@ bool wt_policy_step(struct wt_policy *p, const struct wt_policy_conf *conf,
         p->high_heat = percentile(p, conf->percentile);
         p->phase = COLLECT;
     }
-    decide(p, conf, tiers, emit, arg);
+    decide(p, conf, view, tiers, emit, arg);
     wt_policy_reset(p);
     return true;
 }

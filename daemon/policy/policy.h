@@ -9,6 +9,7 @@
  *   - a shard leaves only under pressure: the tier is above its high mark (then down to the low
  * one), or a shard comes that is hotter by `beat` times and `margin` whole reads. So a resident set
  * does not churn when all is read equally often, and a scan flushes nothing;
+ *   - a pinned shard comes before all others, whatever it displaces, and never leaves;
  *   - a shard that stands in a higher tier as well leaves first; one that leaves goes a tier down
  * where there is room;
  *   - a tier that is not usable, and a shard larger than the tier, are never tried.
@@ -46,8 +47,8 @@ struct wt_policy_shard {
     double heat;
     uint32_t age;   /* seconds since it last came to a tier */
     uint8_t mask;   /* tiers that hold it; bit 0 is cold */
-    uint8_t pin;    /* tiers that must keep it */
-    uint8_t barred; /* tiers it may not enter: its data set has used up its share */
+    uint8_t pin;    /* tiers that must have and keep it */
+    uint8_t barred; /* tiers it may not enter */
     bool busy;      /* it moves, or is set aside */
     bool unwanted;  /* of a retired generation: leaves without need */
     bool
@@ -57,6 +58,9 @@ struct wt_policy_shard {
 struct wt_policy_view {
     uint64_t shards;
     void (*get)(void *arg, uint64_t shard, struct wt_policy_shard *out);
+    /* Reserves room in what the shard's data set may have of the tier; false: it has used that up.
+     * Asked once for each shard that is to come, before others leave for it. NULL: no quotas. */
+    bool (*reserve)(void *arg, uint64_t shard, uint32_t tier, uint64_t size);
     void *arg;
 };
 
