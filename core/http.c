@@ -1,5 +1,5 @@
 /*
- * A blocking HTTP client over a Unix socket, by libcurl; see http.h.
+ * A blocking HTTP client over a Unix socket, or TLS, by libcurl; see http.h.
  *
  * Happy path: one easy handle, kept alive, driven through a multi handle, whose poll another thread
  * can wake: that is how wt_http_abort works without waiting for curl's own rhythm. Failures: nobody
@@ -25,7 +25,9 @@ struct wt_http {
     CURLM *multi;
     struct curl_slist *headers;
     atomic_bool aborted;
-    char socket[108];
+    char socket[108];        /* "": by TCP and TLS, to */
+    char base[256], ca[256]; /* "https://HOST:PORT"; "": the system's authorities */
+    char shown[256];         /* the address, for messages */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -50,45 +52,98 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg) {
     return wt_bytes_add(&r->bytes, data, n) == 0 ? n : 0;
 }
 
-static int set_up(struct wt_http *h) {
-    h->easy = curl_easy_init();
-    h->multi = curl_multi_init();
-    /* No "Expect: 100-continue", which would cost a round trip. */
-    struct curl_slist *first = curl_slist_append(NULL, "Content-Type: application/json");
-    h->headers = first ? curl_slist_append(first, "Expect:") : NULL;
-    if (!h->headers)
-        curl_slist_free_all(first);
-    return h->easy && h->multi && h->headers ? 0 : WT_ENOMEM;
+/* The first line of the file, as a header. */
+static int read_token(const char *path, char header[512], struct wt_err *err) {
+    char line[256] = "";
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return wt_err_sys(err, errno, "control_token_file %s cannot be read", path);
+    bool got = fgets(line, sizeof line, f) != NULL;
+    fclose(f);
+    line[strcspn(line, "\r\n")] = '\0';
+    if (!got || !line[0])
+        return wt_err_set(err, WT_EINVAL, "control_token_file %s holds no token", path);
+    snprintf(header, 512, "Authorization: Bearer %s", line);
+    explicit_bzero(line, sizeof line);
+    return 0;
 }
 
-int wt_http_new(const char *address, struct wt_http **out, struct wt_err *err) {
-    static const char scheme[] = "unix:";
-    size_t n = sizeof scheme - 1;
-    if (strncmp(address, scheme, n) != 0 || address[n] != '/')
-        return wt_err_set(err, WT_EINVAL, "control address \"%.200s\" is not unix:/PATH", address);
+static int add_header(struct wt_http *h, const char *line) {
+    struct curl_slist *more = curl_slist_append(h->headers, line);
+    if (!more)
+        return WT_ENOMEM;
+    h->headers = more;
+    return 0;
+}
+
+static int set_up(struct wt_http *h, const char *token) {
+    h->easy = curl_easy_init();
+    h->multi = curl_multi_init();
+    if (!h->easy || !h->multi || add_header(h, "Content-Type: application/json") < 0 ||
+        add_header(h, "Expect:") < 0) /* no "100-continue", which would cost a round trip */
+        return WT_ENOMEM;
+    return token[0] ? add_header(h, token) : 0;
+}
+
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static int take_address(struct wt_http *h, const struct wt_http_where *w, char token[512],
+                        struct wt_err *err) {
+    const char *address = w->address;
+    snprintf(h->shown, sizeof h->shown, "%s", address);
+    if (begins(address, "unix:/")) {
+        if (strlen(address + 5) >= sizeof h->socket)
+            return wt_err_set(err, WT_EINVAL,
+                              "control address \"%.200s\": the path is longer than 107", address);
+        snprintf(h->socket, sizeof h->socket, "%s", address + 5);
+        return 0;
+    }
+    if (!begins(address, "https://") || !address[8] || strpbrk(address + 8, "/?#@ "))
+        return wt_err_set(err, WT_EINVAL,
+                          "control address \"%.200s\" is neither unix:/PATH nor https://HOST:PORT",
+                          address);
+    if (strlen(address) >= sizeof h->base || (w->ca && strlen(w->ca) >= sizeof h->ca))
+        return wt_err_set(err, WT_EINVAL, "control address \"%.200s\" is too long", address);
+    if (!w->token_file || !w->token_file[0])
+        return wt_err_set(err, WT_EINVAL, "control address \"%s\" needs a control_token_file",
+                          address);
+    snprintf(h->base, sizeof h->base, "%s", address);
+    snprintf(h->ca, sizeof h->ca, "%s", w->ca ? w->ca : "");
+    return read_token(w->token_file, token, err);
+}
+
+int wt_http_open(const struct wt_http_where *where, struct wt_http **out, struct wt_err *err) {
+    char token[512] = "";
     struct wt_http *h = calloc(1, sizeof *h);
     if (!h)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
-    if (strlen(address + n) >= sizeof h->socket) {
-        free(h);
-        return wt_err_set(err, WT_EINVAL, "control address \"%.200s\": the path is longer than 107",
-                          address);
+    int rc = take_address(h, where, token, err);
+    if (rc == 0) {
+        pthread_once(&curl_once, init_curl);
+        if (set_up(h, token) < 0)
+            rc = wt_err_set(err, WT_ENOMEM, "out of memory");
     }
-    snprintf(h->socket, sizeof h->socket, "%s", address + n);
-    pthread_once(&curl_once, init_curl);
-    if (set_up(h) < 0) {
+    explicit_bzero(token, sizeof token);
+    if (rc < 0) {
         wt_http_free(h);
-        return wt_err_set(err, WT_ENOMEM, "out of memory");
+        return rc;
     }
     *out = h;
     return 0;
+}
+
+int wt_http_new(const char *address, struct wt_http **out, struct wt_err *err) {
+    return wt_http_open(&(struct wt_http_where){.address = address}, out, err);
 }
 
 void wt_http_free(struct wt_http *h) {
     if (!h)
         return;
     curl_easy_cleanup(h->easy);
-    curl_multi_cleanup(h->multi);
+    if (h->multi)
+        curl_multi_cleanup(h->multi);
     curl_slist_free_all(h->headers);
     free(h);
 }
@@ -98,15 +153,29 @@ void wt_http_abort(struct wt_http *h) {
     curl_multi_wakeup(h->multi);
 }
 
+/* url: of the socket, "http://localhost/..."; by TCP the same path at the other host. */
+static int set_place(struct wt_http *h, const char *url) {
+    if (!h->base[0])
+        return curl_easy_setopt(h->easy, CURLOPT_URL, url) == CURLE_OK &&
+                       curl_easy_setopt(h->easy, CURLOPT_UNIX_SOCKET_PATH, h->socket) == CURLE_OK
+                   ? 0
+                   : WT_ENOMEM;
+    char *full = NULL;
+    int n = asprintf(&full, "%s%s", h->base, url + strlen("http://localhost"));
+    bool ok = n > 0 && curl_easy_setopt(h->easy, CURLOPT_URL, full) == CURLE_OK &&
+              (!h->ca[0] || curl_easy_setopt(h->easy, CURLOPT_CAINFO, h->ca) == CURLE_OK);
+    if (n > 0)
+        free(full);
+    return ok ? 0 : WT_ENOMEM;
+}
+
 /* Everything is set for each call: a handle remembers the last one. The connection stays. Texts are
  * copied, and without them it would call somebody else: WT_ENOMEM. */
 static int prepare(struct wt_http *h, const char *method, const char *url, const char *body,
                    unsigned timeout_ms, struct reply *reply) {
     CURL *c = h->easy;
     curl_easy_reset(c);
-    if (curl_easy_setopt(c, CURLOPT_URL, url) != CURLE_OK ||
-        curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, h->socket) != CURLE_OK ||
-        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK ||
+    if (set_place(h, url) < 0 || curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK ||
         curl_easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK) /* whatever the environment says */
         return WT_ENOMEM;
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
@@ -152,30 +221,33 @@ static int explain(struct wt_http *h, CURLcode result, const struct reply *reply
     long sys = 0;
     curl_easy_getinfo(h->easy, CURLINFO_OS_ERRNO, &sys);
     if (atomic_load(&h->aborted))
-        return wt_err_set(err, WT_ECANCELED, "unix:%s: canceled", h->socket);
+        return wt_err_set(err, WT_ECANCELED, "%s: canceled", h->shown);
     if (reply->too_long)
-        return wt_err_set(err, WT_ERANGE, "unix:%s: the answer is longer than %d bytes", h->socket,
+        return wt_err_set(err, WT_ERANGE, "%s: the answer is longer than %d bytes", h->shown,
                           REPLY_MAX);
     switch (result) {
     case CURLE_COULDNT_CONNECT:
         if (sys == EACCES || sys == EPERM)
-            return wt_err_set(err, WT_EDENIED,
-                              "unix:%s: permission denied; is this user in its group?", h->socket);
-        return wt_err_set(err, WT_EDOWN, "unix:%s: nobody listens; is wafertierd running?",
-                          h->socket);
+            return wt_err_set(err, WT_EDENIED, "%s: permission denied; is this user in its group?",
+                              h->shown);
+        return wt_err_set(err, WT_EDOWN, "%s: nobody listens; is wafertierd running?", h->shown);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return wt_err_set(err, WT_EDENIED,
+                          "%s: its certificate is not to be trusted (%s); is control_ca right?",
+                          h->shown, h->error[0] ? h->error : curl_easy_strerror(result));
     case CURLE_OPERATION_TIMEDOUT:
-        return wt_err_set(err, WT_ETIMEDOUT, "unix:%s: no answer in time", h->socket);
+        return wt_err_set(err, WT_ETIMEDOUT, "%s: no answer in time", h->shown);
     case CURLE_OUT_OF_MEMORY:
     case CURLE_WRITE_ERROR:
-        return wt_err_set(err, WT_ENOMEM, "unix:%s: out of memory", h->socket);
+        return wt_err_set(err, WT_ENOMEM, "%s: out of memory", h->shown);
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
     case CURLE_PARTIAL_FILE:
-        return wt_err_set(err, WT_EDOWN, "unix:%s: the connection broke (%s)", h->socket,
+        return wt_err_set(err, WT_EDOWN, "%s: the connection broke (%s)", h->shown,
                           curl_easy_strerror(result));
     default:
-        return wt_err_set(err, WT_EFORMAT, "unix:%s: %s", h->socket,
+        return wt_err_set(err, WT_EFORMAT, "%s: %s", h->shown,
                           h->error[0] ? h->error : curl_easy_strerror(result));
     }
 }

@@ -1,5 +1,6 @@
 /*
- * A small HTTP client (libcurl) for the daemon's control socket: blocking, for a thread that may
+ * A small HTTP client (libcurl) for the daemon's control socket, or its listener on another host:
+ * blocking, for a thread that may
  * block (tools, the loader's reporter thread), never for a loop.
  */
 #ifndef WT_CORE_HTTP_H
@@ -13,6 +14,12 @@ struct wt_http; /* one connection, kept alive; one thread at a time */
 
 /* address: "unix:/run/wafertier/control.sock". No I/O yet. */
 int wt_http_new(const char *address, struct wt_http **out, struct wt_err *err);
+struct wt_http_where {
+    const char *address;    /* also "https://HOST:PORT", then: */
+    const char *token_file; /* its first line goes along */
+    const char *ca;         /* PEM; NULL or "": the system's authorities */
+};
+int wt_http_open(const struct wt_http_where *where, struct wt_http **out, struct wt_err *err);
 void wt_http_free(struct wt_http *h);
 
 /* body NULL: no body. *status gets the HTTP status; *reply the body (NUL-terminated, free(); at

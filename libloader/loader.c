@@ -57,9 +57,13 @@ static void stall(struct wl_loader *l, const struct wl_batch *b, uint64_t deadli
     enum wt_blame_id blame = find_blame(l, b, &tier), worst = blame;
     uint64_t began = wt_now_ns();
     wt_ring_wait(l->ring, deadline);
+    uint64_t took = wt_now_ns() - began;
+    wt_count(&l->meter.stalled_ns[blame], took);
+    if (blame == WT_BLAME_FETCH && tier >= 0)
+        wt_count(&l->meter.tier[tier].stalled_ns, took);
     for (int i = 0; i < WT_BLAMES; i++)
         l->stalled[i] *= 0.99;
-    l->stalled[blame] += (double)(wt_now_ns() - began);
+    l->stalled[blame] += (double)took;
     for (int i = 0; i < WT_BLAMES; i++)
         if (l->stalled[i] > l->stalled[worst])
             worst = (enum wt_blame_id)i;

@@ -47,6 +47,13 @@ struct wt_reporter {
     uint64_t report_ms;
 };
 
+static int connect_to(const struct wl_context *ctx, struct wt_http **out, struct wt_err *err) {
+    return wt_http_open(&(struct wt_http_where){.address = ctx->conf.control,
+                                                .token_file = ctx->conf.control_token_file,
+                                                .ca = ctx->conf.control_ca},
+                        out, err);
+}
+
 static int compare_reads(const void *a, const void *b) {
     const struct reading *x = a, *y = b;
     if (x->shard != y->shard)
@@ -198,6 +205,26 @@ static json_t *coming(struct wl_loader *l, uint64_t *epoch, uint64_t *step, json
     return next;
 }
 
+static double seconds(const _Atomic uint64_t *ns) {
+    return (double)atomic_load_explicit(ns, memory_order_relaxed) / 1e9;
+}
+
+/* What the consumer waited for, in sums since the loader was opened. */
+static json_t *stalls(const struct wl_loader *l) {
+    const _Atomic uint64_t *ns = l->meter.stalled_ns;
+    return json_pack("{s:f, s:f, s:f, s:f}", "fetch", seconds(&ns[WT_BLAME_FETCH]), "decode",
+                     seconds(&ns[WT_BLAME_DECODE]), "stage", seconds(&ns[WT_BLAME_STAGE]),
+                     "consumer", seconds(&ns[WT_BLAME_CONSUMER]));
+}
+
+static json_t *stalls_by_tier(const struct wl_loader *l) {
+    json_t *tiers = json_object();
+    for (unsigned i = 0; i < l->ctx->n_tiers; i++)
+        json_object_set_new(tiers, l->ctx->conf.tier[i].name,
+                            json_real(seconds(&l->meter.tier[i].stalled_ns)));
+    return tiers;
+}
+
 /* ---- what is learnt ---- */
 
 static void take_residency(struct wt_reporter *r, const json_t *answer) {
@@ -237,8 +264,9 @@ static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeo
     uint64_t epoch, step;
     json_t *place, *next = coming(r->l, &epoch, &step, &place);
     json_t *body =
-        json_pack("{s:I, s:I, s:o, s:o, s:o}", "epoch", (json_int_t)epoch, "step", (json_int_t)step,
-                  "fetched", place, "reads", take_reads(r), "next", next);
+        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)epoch, "step",
+                  (json_int_t)step, "fetched", place, "reads", take_reads(r), "next", next,
+                  "stalled", stalls(r->l), "stalled_tiers", stalls_by_tier(r->l));
     char path[128];
     long status = 0;
     snprintf(path, sizeof path, "/v1/jobs/%s/progress", r->id);
@@ -276,7 +304,7 @@ static bool rest(struct wt_reporter *r, uint64_t ms) {
  * daemon. */
 static void farewell(struct wt_reporter *r) {
     struct wt_http *http;
-    if (!r->id[0] || wt_http_new(r->l->ctx->conf.control, &http, NULL) < 0)
+    if (!r->id[0] || connect_to(r->l->ctx, &http, NULL) < 0)
         return;
     progress(r, http, LAST_MS);
     if (r->id[0]) {
@@ -320,7 +348,7 @@ int wt_reporter_new(struct wl_loader *l, struct wt_reporter **out, struct wt_err
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&r->cond, &attr);
     pthread_condattr_destroy(&attr);
-    int rc = wt_http_new(l->ctx->conf.control, &r->http, err);
+    int rc = connect_to(l->ctx, &r->http, err);
     if (!rc) {
         int no = wt_thread_start(&r->thread, reporter_run, r);
         if (no)

@@ -74,7 +74,8 @@ struct wt_client_conf { /* loader.conf: what a loader or a tool needs */
     size_t n_tiers;    /* cold first */
     uint64_t lease;    /* ms, 0: a loader writes none */
     char leases[512];  /* URL of the place for them; "": the cold tier */
-    char control[256]; /* "unix:/run/wafertier/control.sock"; "": no daemon */
+    char control[256]; /* "unix:/run/wafertier/control.sock", "https://HOST:PORT"; "": no daemon */
+    char control_token_file[256], control_ca[256]; /* of https: */
 };
 extern const struct wt_conf_table wt_client_conf_table;
 /* The place for leases as a tier; false: it is the cold tier. */
