@@ -115,9 +115,10 @@ static void run_route(struct pending *p) {
 /* ---- what MHD calls ---- */
 
 static void collect(struct pending *p, const char *data, size_t len) {
-    if (p->body.len + len > BODY_MAX)
+    p->received += len;
+    if (p->received > BODY_MAX)
         p->too_large = true;
-    else if (!p->no_memory)
+    else if (!p->answered && !p->no_memory) /* what is refused already is read, and forgotten */
         p->no_memory = wt_bytes_add(&p->body, data, len) < 0;
 }
 
@@ -138,7 +139,11 @@ static struct pending *begin(struct side *side, struct MHD_Connection *connectio
     find_route(p, method, path);
     const char *length =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (!p->answered && allowed(p) && length && strtoull(length, NULL, 10) > BODY_MAX)
+    if (!p->answered)
+        allowed(p);
+    if (length && strtoull(length, NULL, 10) > BODY_MAX)
+        p->too_large = true;
+    if (p->too_large && !p->answered)
         wt_pending_fail(p, MHD_HTTP_CONTENT_TOO_LARGE, "RANGE", "the body has more than 1 MiB");
     return p;
 }
@@ -152,7 +157,9 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         p = *con = begin(arg, connection, method, path);
         if (!p)
             return MHD_NO;
-        return p->answered ? wt_pending_send(p) : MHD_YES;
+        /* A body that is not too large is read before the refusal goes out: who is still writing
+         * would lose it. */
+        return p->too_large ? wt_pending_send(p) : MHD_YES;
     }
     if (*len) {
         if (p->too_large)
@@ -161,10 +168,9 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         *len = 0;
         return MHD_YES;
     }
-    if (!p->begun) {
-        p->begun = true;
+    if (!p->begun && !p->answered)
         run_route(p);
-    }
+    p->begun = true;
     if (p->answered)
         return p->reply || p->text || p->stream.read ? wt_pending_send(p) : MHD_NO;
     p->suspended = true;

@@ -20,6 +20,7 @@ struct pending { /* what stands behind a wt_call */
     const struct wt_route *route;
     char id[WT_CALL_ID];
     struct wt_bytes body;
+    uint64_t received; /* of the body */
     bool too_large, no_memory, begun, suspended, answered;
     unsigned status;
     json_t *reply;

@@ -27,6 +27,42 @@ int wt_read_selector(const json_t *body, struct wt_selector *out, struct wt_err 
     return rc;
 }
 
+struct looking {
+    struct wt_daemon *d;
+    struct wt_selector selector;
+    wt_places_done done;
+    void *arg;
+};
+
+static void on_found(void *arg, int rc, const struct wt_err *err, struct wt_catalog_set *set) {
+    struct looking *l = arg;
+    (void)set;
+    if (rc < 0)
+        l->done(l->arg, rc, err, NULL, NULL);
+    else
+        wt_places_select(l->d->places, &l->selector, l->done, l->arg);
+    free(l);
+}
+
+void wt_route_select(struct wt_daemon *d, const struct wt_selector *selector, wt_places_done done,
+                     void *arg) {
+    struct wt_err err = {0};
+    if (wt_catalog_find(&d->catalog, selector->dataset, 0) || !wt_daemon_active(d)) {
+        wt_places_select(d->places, selector, done, arg);
+        return;
+    }
+    struct looking *l = wt_calloc(1, sizeof *l);
+    int rc = l ? 0 : wt_err_set(&err, WT_ENOMEM, "out of memory");
+    if (rc == 0) {
+        *l = (struct looking){.d = d, .selector = *selector, .done = done, .arg = arg};
+        rc = wt_datasets_want(d->datasets, selector->dataset, on_found, l, &err);
+    }
+    if (rc < 0) {
+        free(l);
+        done(arg, rc, &err, NULL, NULL);
+    }
+}
+
 int wt_read_tier(const struct wt_daemon *d, const json_t *body, uint32_t *out, struct wt_err *err) {
     char name[64];
     int rc = wt_body_option(body, "tier", name, sizeof name, err);
@@ -170,7 +206,7 @@ void wt_route_pin(void *arg, struct wt_call *call) {
         free(p);
         return;
     }
-    wt_places_select(d->places, &p->selector, on_selected, p);
+    wt_route_select(d, &p->selector, on_selected, p);
 }
 
 void wt_route_unpin(void *arg, struct wt_call *call) {

@@ -112,7 +112,7 @@ static void ask(struct wt_daemon *d, struct wt_call *call, bool evict) {
         free(a);
         return;
     }
-    wt_places_select(d->places, &a->what.selector, on_selected, a);
+    wt_route_select(d, &a->what.selector, on_selected, a);
 }
 
 void wt_route_warm(void *arg, struct wt_call *call) {

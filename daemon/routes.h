@@ -33,7 +33,9 @@ uint64_t wt_stats_held(const struct wt_daemon *d, uint32_t t);
 void wt_route_metrics(void *arg, struct wt_call *call);
 void wt_route_get_shards(void *arg, struct wt_call *call);
 
-/* pin_routes.c */
+/* pin_routes.c: as wt_places_select, but a data set that is not known yet is looked for first. */
+void wt_route_select(struct wt_daemon *d, const struct wt_selector *selector, wt_places_done done,
+                     void *arg);
 int wt_read_selector(const json_t *body, struct wt_selector *out, struct wt_err *err);
 /* `tier` of the body, a tier above cold; not given: *out stays. */
 int wt_read_tier(const struct wt_daemon *d, const json_t *body, uint32_t *out, struct wt_err *err);

@@ -127,5 +127,5 @@ void wt_route_get_shards(void *arg, struct wt_call *call) {
         free(a);
         return;
     }
-    wt_places_select(a->d->places, &a->selector, on_selected, a);
+    wt_route_select(a->d, &a->selector, on_selected, a);
 }
