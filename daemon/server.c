@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#define PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
 enum { CONNECTION_BYTES = 32 << 10 };
 
 /* At the connection limit MHD stops listening, and begins again in the run *after* the one in which
@@ -55,6 +57,7 @@ static struct MHD_Daemon *start_mhd(struct wt_server *s, const struct wt_server_
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->cert},
         {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)PRIORITIES},
         {MHD_OPTION_END, 0, NULL},
     };
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};

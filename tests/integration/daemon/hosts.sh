@@ -1,0 +1,142 @@
+#!/bin/bash
+# Jobs of two other hosts (network namespaces of their own) on one daemon, by TCP with TLS and a token; what they may, and what they may not.
+# usage: hosts.sh BIN PACED
+set -u
+BIN=$1 PACED=$2
+[ "$(id -u)" = 0 ] || { echo "SKIPPED: only root can make network namespaces"; exit 77; }
+for tool in ip openssl curl; do
+    command -v $tool >/dev/null || { echo "SKIPPED: no $tool on this machine"; exit 77; }
+done
+name=wt$$
+net=10.213.$(($$ % 250))
+ip netns add "$name-a" 2>/dev/null || { echo "SKIPPED: this machine lets nobody make network namespaces"; exit 77; }
+DIR=$(mktemp -d "${TMPDIR:-/tmp}/wt-hosts-XXXXXX") || exit 1
+pids=()
+clean() {
+    for p in "${pids[@]}"; do kill "$p" 2>/dev/null; done
+    wait
+    for h in a b; do ip netns del "$name-$h" 2>/dev/null; done
+    for h in a b; do ip link del "$name$h" 2>/dev/null; done
+    rm -rf "$DIR"
+}
+trap clean EXIT INT TERM
+fail() {
+    echo "FAILED: $*" >&2
+    tail -n 20 "$DIR"/*.log >&2
+    exit 1
+}
+cd "$DIR" || exit 1
+
+# host NAME FIRST: a namespace whose veth has $net.(FIRST+1), ours $net.FIRST
+host() {
+    [ "$1" = a ] || ip netns add "$name-$1" || fail "netns"
+    ip link add "$name$1" type veth peer name eth0 netns "$name-$1" || fail "veth"
+    ip addr add "$net.$2/30" dev "$name$1" && ip link set "$name$1" up || fail "address"
+    ip netns exec "$name-$1" ip addr add "$net.$(($2 + 1))/30" dev eth0 || fail "address"
+    ip netns exec "$name-$1" ip link set eth0 up || fail "link"
+}
+host a 1
+host b 5
+
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca >openssl.log 2>&1 || fail "ca"
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out csr.pem -subj /CN=daemon >>openssl.log 2>&1 || fail "key"
+printf 'subjectAltName=IP:%s.1,IP:%s.5\n' "$net" "$net" >san
+openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out cert.pem >>openssl.log 2>&1 || fail "cert"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout other.key -out other.pem -days 2 -subj /CN=other >>openssl.log 2>&1
+openssl rand -hex 32 >token
+echo not-the-token-not-the-token >wrong
+chmod 600 key.pem token wrong
+
+mkdir cold warm hot
+"$BIN/wafertier" gen -d wafers -u "file://$DIR/cold" --kind map -n 2000 --lots 2 --wafers 4 -s 32KiB --codec tar --quiet || fail "gen"
+port=$((20000 + $$ % 20000))
+tiers="tier cold { url = \"file://$DIR/cold\" }
+tier warm { url = \"file://$DIR/warm\" }
+tier hot { url = \"file://$DIR/hot\" capacity = \"1MiB\" }"
+cat >d.conf <<CONF
+state_folder = "$DIR/state"
+control = "unix:$DIR/s"
+tick = 100ms
+report_interval = 100ms
+listen {
+    address = ":$port"
+    cert_file = "$DIR/cert.pem"
+    key_file = "$DIR/key.pem"
+    token_file = "$DIR/token"
+}
+$tiers
+CONF
+for h in a:1 b:5 wrong:1 other:1; do
+    token=token ca=ca.pem
+    [ "${h%:*}" = wrong ] && token=wrong
+    [ "${h%:*}" = other ] && ca=other.pem
+    cat >"${h%:*}.conf" <<CONF
+control = "https://$net.${h#*:}:$port"
+control_token_file = "$DIR/$token"
+control_ca = "$DIR/$ca"
+$tiers
+CONF
+done
+
+chmod 644 token
+timeout 5 "$BIN/wafertierd" --config d.conf >refused.log 2>&1 && fail "a token that everybody can read was taken"
+grep -q "can be read by everybody" refused.log || fail "the reason is not told"
+chmod 600 token
+timeout 100 "$BIN/wafertierd" --config d.conf 2>d.log &
+pids+=($!)
+daemon=$!
+own() { curl -sS -m 10 --unix-socket s "http://localhost$1"; }
+for _ in $(seq 100); do own /healthz 2>/dev/null | grep -q '"ok"' && break; sleep 0.1; done
+own /healthz | grep -q '"ok"' || fail "the daemon is not well"
+
+# ask HOST ADDRESS ARGUMENT...: the status that a client on that host gets
+ask() {
+    local h=$1 at=$2
+    shift 2
+    ip netns exec "$name-$h" curl -s -m 10 -o body -w '%{http_code}' --cacert ca.pem "$@" "https://$net.$at"
+}
+auth="Authorization: Bearer $(cat token)"
+[ "$(ask a "1:$port/v1/stats" -H "$auth")" = 200 ] || fail "statistics are not shown: $(cat body)"
+[ "$(ask b "5:$port/metrics" -H "$auth")" = 200 ] || fail "metrics are not shown"
+[ "$(ask a "1:$port/v1/stats")" = 401 ] || fail "no token is needed"
+[ "$(ask a "1:$port/v1/stats" -H "Authorization: Bearer $(cat wrong)")" = 401 ] || fail "a wrong token is taken"
+[ "$(ask a "1:$port/v1/stats" -H "${auth}0")" = 401 ] || fail "a longer token is taken"
+for what in pin unpin warm evict quota reload datasets; do
+    [ "$(ask a "1:$port/v1/$what" -H "$auth" -d '{"dataset": "wafers", "name": "wafers"}')" = 403 ] || fail "another host may $what"
+done
+[ "$(ip netns exec "$name-a" curl -s -m 5 -o body -w '%{http_code}' "http://$net.1:$port/v1/stats" -H "$auth")" = 000 ] || fail "it answers without TLS"
+ip netns exec "$name-a" curl -s -m 5 --tls-max 1.1 --cacert ca.pem -o body "https://$net.1:$port/healthz" -H "$auth" && fail "TLS 1.1 is spoken"
+
+# Two jobs, at the same time, for a few seconds.
+for h in a b; do
+    ip netns exec "$name-$h" timeout 60 "$PACED" $h.conf wafers $((${#pids[@]} + 1)) 3 64 25 >"$h.log" 2>&1 &
+    pids+=($!)
+done
+for _ in $(seq 100); do
+    own /v1/jobs >jobs
+    [ "$(grep -o '"order":"known"' jobs | wc -l)" = 2 ] && break
+    sleep 0.05
+done
+[ "$(grep -o '"order":"known"' jobs | wc -l)" = 2 ] || fail "two jobs do not report: $(cat jobs)"
+wait "${pids[1]}" && wait "${pids[2]}" || fail "a job failed"
+reads=$(own /v1/stats | sed 's/.*"reads":{"total":\([0-9]*\).*/\1/')
+[ "$reads" -gt 100 ] || fail "only $reads reads were reported"
+own /v1/jobs | grep -q '"jobs":\[\]' || fail "a job did not say goodbye"
+
+# Whom the daemon, or who the daemon, does not trust: the job goes on by itself.
+for h in wrong other; do
+    ip netns exec "$name-a" timeout 60 "$PACED" $h.conf wafers 1 1 64 1 >$h.log 2>&1 || fail "a job without a daemon ($h) failed"
+done
+[ "$(own /v1/stats | sed 's/.*"reads":{"total":\([0-9]*\).*/\1/')" = "$reads" ] || fail "a job with a wrong token was heard"
+
+# A new token comes with a reload.
+mv token token.old
+openssl rand -hex 32 >token && chmod 600 token
+kill -HUP $daemon
+for _ in $(seq 50); do
+    [ "$(ask a "1:$port/v1/stats" -H "Authorization: Bearer $(cat token)")" = 200 ] && break
+    sleep 0.1
+done
+[ "$(ask a "1:$port/v1/stats" -H "$auth")" = 401 ] || fail "the old token is taken after a reload"
+kill $daemon && wait $daemon || fail "the daemon did not end well"
+echo "two hosts, $reads reads reported: all passed"
