@@ -186,6 +186,7 @@ void wt_daemon_on_tick(uv_timer_t *timer) {
     if (!wt_daemon_active(d))
         return;
     wt_catalog_reap(&d->catalog);
+    wt_leases_look(d->leases);
     if (due(&d->usage_ms, now, USAGE_MS))
         wt_planner_ask_usage(d->planner);
     if (due(&d->reconciled_ms, now, RECONCILE_MS)) {
@@ -251,7 +252,8 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
                                                              .ended = wt_daemon_on_request,
                                                              .arg = d});
     d->events = wt_events_new(d->loop);
-    if (!d->requests || !d->events)
+    d->leases = wt_leases_new(d->loop, d->tier[0], &d->catalog, &d->log);
+    if (!d->requests || !d->events || !d->leases)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     wt_jobs_on_remove(d->jobs, on_job_removed, d);
     wt_datasets_on_added(d->datasets, on_set_added, d);

@@ -16,6 +16,7 @@
 #include "daemon/datasets.h"
 #include "daemon/events.h"
 #include "daemon/jobs.h"
+#include "daemon/leases.h"
 #include "daemon/lock.h"
 #include "daemon/places.h"
 #include "daemon/planner.h"
@@ -42,6 +43,7 @@ struct wt_daemon {
     struct wt_events *events;
     struct wt_places *places;
     struct wt_requests *requests;
+    struct wt_leases *leases;
     struct wt_jobs *jobs;
     struct wt_mover *mover;
     struct wt_planner *planner;

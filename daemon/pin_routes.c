@@ -219,7 +219,8 @@ void wt_route_unpin(void *arg, struct wt_call *call) {
     int rc = wt_read_selector(call->body, &s, &err);
     if (rc == 0)
         rc = wt_read_tier(d, call->body, &tier, &err);
-    size_t n = rc == 0 ? wt_rules_unpin(d->rules, &s, tier ? (uint8_t)(1u << tier) : 0xff) : 0;
+    uint8_t tiers = tier ? (uint8_t)(1u << tier) : UINT8_MAX;
+    size_t n = rc == 0 ? wt_rules_unpin(d->rules, &s, tiers) : 0;
     if (rc == 0 && n == 0)
         rc = wt_err_set(&err, WT_EMISSING, "no pin lies within that; see GET /v1/pins");
     if (rc < 0) {

@@ -97,6 +97,8 @@ void wt_daemon_stop(struct wt_daemon *d) {
         wt_reconcile_stop(d->reconcile, part_stopped, d);
     if (d->requests && ++d->outstanding)
         wt_requests_stop(d->requests, part_stopped, d);
+    if (d->leases && ++d->outstanding)
+        wt_leases_stop(d->leases, part_stopped, d);
     if (d->places && ++d->outstanding)
         wt_places_stop(d->places, part_stopped, d);
     if (d->rules && ++d->outstanding)
@@ -116,6 +118,7 @@ void wt_daemon_free(struct wt_daemon *d) {
     wt_jobs_free(d->jobs); /* each leaves the planner */
     wt_planner_free(d->planner);
     wt_requests_free(d->requests);
+    wt_leases_free(d->leases);
     wt_rules_free(d->rules);
     wt_places_free(d->places);
     wt_events_free(d->events);

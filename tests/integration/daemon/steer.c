@@ -291,6 +291,34 @@ static void a_damaged_rules_file_is_set_aside(void **state) {
     assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
 }
 
+/* Files of leases on the data set. */
+static int leases(struct kit *k) {
+    char command[200];
+    int n = -1;
+    snprintf(command, sizeof command,
+             "ls %s/cold/.wafertier.leases/wafers 2>/dev/null | grep -c '^1-'", k->root);
+    FILE *f = popen(command, "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%d", &n), 1);
+    pclose(f);
+    return n;
+}
+
+static void registered_jobs_hold_a_lease(void **state) {
+    struct kit *k = *state;
+    kit_pack(k, "wafers", 4, SAMPLES, 1, 1, 0);
+    snprintf(k->extra, sizeof k->extra, "job_expiry = 1s");
+    kit_start(k);
+    assert_int_equal(leases(k), 0);
+    kit_register(k, "wafers");
+    kit_register(k, "wafers");
+    for (uint64_t end = kit_now() + 5000; leases(k) != 1; kit_sleep(20))
+        assert_true(kit_now() < end);
+    for (uint64_t end = kit_now() + 10000; leases(k) != 0; kit_sleep(20)) /* they expire */
+        assert_true(kit_now() < end);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+}
+
 /* Replaces in the configuration. */
 static void edit(struct kit *k, const char *sed) {
     char command[400];
@@ -350,7 +378,8 @@ int main(void) {
         T(warm_brings_all_and_says_so_only_then),    T(warm_fails_with_the_reason),
         T(warm_gives_up_when_nothing_comes_forward), T(pins_outrank_and_survive),
         T(evict_takes_away_and_keeps_away),          T(quotas_limit_and_survive),
-        T(a_damaged_rules_file_is_set_aside),        T(reload_changes_in_place_or_nothing),
+        T(a_damaged_rules_file_is_set_aside),        T(registered_jobs_hold_a_lease),
+        T(reload_changes_in_place_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -437,6 +437,66 @@ static void pins_and_busy_ones_stay(void **state) {
     end(w);
 }
 
+/* A pinned shard is brought, however cold, and the coldest of the others leave, however young; a
+ * barred one is not, however hot. */
+static void pinned_ones_come_first(void **state) {
+    (void)state;
+    struct world *w = make(20, 1000, 3);
+    w->tier[2].capacity = 5000;
+    w->conf.min_stay = 3600;
+    for (uint64_t i = 0; i < 5; i++)
+        read_shard(w, i, 10 + (double)i);
+    settle(w);
+    assert_int_equal(held(w, 2), 5);
+    w->shard[18].pin = w->shard[19].pin = 4;
+    settle(w);
+    assert_int_equal(held(w, 2), 5);
+    assert_int_equal(w->shard[18].mask, 5);
+    assert_int_equal(w->shard[19].mask, 5);
+    assert_false(w->shard[0].mask & 4);
+    assert_false(w->shard[1].mask & 4);
+    w->shard[10].barred = 4 | 2;
+    read_shard(w, 10, 1e6);
+    w->now += 7200;
+    settle(w);
+    assert_int_equal(w->shard[10].mask, 1);
+    w->shard[18].pin = w->shard[10].barred = 0;
+    settle(w);
+    assert_int_equal(w->shard[10].mask, 5);
+    end(w);
+}
+
+static bool even_only(void *arg, uint64_t shard, uint32_t tier, uint64_t size) {
+    (void)arg;
+    (void)tier;
+    assert_int_equal(size, 1000);
+    return shard % 2 == 0;
+}
+
+/* What has no room in its quota does not come, and nothing leaves for it. */
+static void quotas_are_asked_before_others_leave(void **state) {
+    (void)state;
+    struct world *w = make(20, 1000, 2);
+    w->tier[1].capacity = 4000;
+    for (uint64_t i = 0; i < 4; i++)
+        read_shard(w, i, 10);
+    settle(w);
+    assert_int_equal(held(w, 1), 4);
+    for (uint64_t i = 11; i < 20; i += 2)
+        read_shard(w, i, 1000);
+    struct wt_policy_view view = {.shards = w->n, .get = get, .reserve = even_only, .arg = w};
+    w->n_moves = 0;
+    while (!wt_policy_step(w->p, &w->conf, &view, w->tier, 777, on_move, w))
+        continue;
+    assert_int_equal(w->n_moves, 0);
+    read_shard(w, 12, 1000);
+    while (!wt_policy_step(w->p, &w->conf, &view, w->tier, 777, on_move, w))
+        continue;
+    assert_int_equal(w->n_moves, 1); /* one leaves, for the one that may come */
+    assert_int_equal(w->move[0].drop, 1);
+    end(w);
+}
+
 static void larger_than_the_tier(void **state) {
     (void)state;
     struct world *w = make(10, 10, TIERS);
@@ -574,6 +634,8 @@ int main(void) {
         cmocka_unit_test(pressure_goes_down_to_the_low_mark),
         cmocka_unit_test(minimum_stay),
         cmocka_unit_test(pins_and_busy_ones_stay),
+        cmocka_unit_test(pinned_ones_come_first),
+        cmocka_unit_test(quotas_are_asked_before_others_leave),
         cmocka_unit_test(larger_than_the_tier),
         cmocka_unit_test(tiers_that_are_away),
         cmocka_unit_test(retired_shards_leave),
