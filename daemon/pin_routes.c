@@ -174,8 +174,7 @@ static void on_selected(void *arg, int rc, const struct wt_err *why, struct wt_c
         wt_selection_free(selection);
     } else {
         pin = wt_rules_pin(d->rules, &p->selector, p->tier, (uint64_t)time(NULL), selection, &err);
-        if (!pin)
-            wt_selection_free(selection);
+        wt_selection_free(selection);
     }
     if (pin) {
         tell(d, "pin", &p->selector, wt_tier_name(d->tier[p->tier]), pin->selection.bytes);
@@ -219,7 +218,9 @@ void wt_route_unpin(void *arg, struct wt_call *call) {
     int rc = wt_read_selector(call->body, &s, &err);
     if (rc == 0)
         rc = wt_read_tier(d, call->body, &tier, &err);
-    uint8_t tiers = tier ? (uint8_t)(1u << tier) : UINT8_MAX;
+    uint8_t tiers = UINT8_MAX;
+    if (tier)
+        tiers = (uint8_t)(1u << tier);
     size_t n = rc == 0 ? wt_rules_unpin(d->rules, &s, tiers) : 0;
     if (rc == 0 && n == 0)
         rc = wt_err_set(&err, WT_EMISSING, "no pin lies within that; see GET /v1/pins");

@@ -287,12 +287,14 @@ static bool make_place(struct wt_places *p) {
     return p->n < KEPT;
 }
 
-static struct read *new_read(struct wt_places *p, struct wt_catalog_set *set) {
-    struct read *r = make_place(p) ? wt_calloc(1, sizeof *r) : NULL;
+static int new_read(struct wt_places *p, struct wt_catalog_set *set, struct read **out) {
+    if (!make_place(p))
+        return WT_EBUSY;
+    struct read *r = wt_calloc(1, sizeof *r);
     struct wt_survey *survey = r ? wt_survey_new() : NULL;
     if (!survey) {
         free(r);
-        return NULL;
+        return WT_ENOMEM;
     }
     r->p = p;
     r->survey = survey;
@@ -302,14 +304,17 @@ static struct read *new_read(struct wt_places *p, struct wt_catalog_set *set) {
     set->moves++;
     p->read[p->n++] = r;
     p->reading++;
-    return r;
+    *out = r;
+    return 0;
 }
 
 static int wait_for(struct read *r, const struct wt_selector *selector, wt_places_done done,
                     void *arg) {
-    struct waiting *w = r->n_waiting < WAITING_MAX ? wt_calloc(1, sizeof *w) : NULL;
-    if (!w)
+    if (r->n_waiting >= WAITING_MAX)
         return WT_EBUSY;
+    struct waiting *w = wt_calloc(1, sizeof *w);
+    if (!w)
+        return WT_ENOMEM;
     *w = (struct waiting){.next = r->first, .selector = *selector, .done = done, .arg = arg};
     r->first = w;
     r->n_waiting++;
@@ -339,10 +344,13 @@ void wt_places_select(struct wt_places *p, const struct wt_selector *selector, w
         return;
     }
     bool begin = !r;
-    if (begin)
-        r = new_read(p, set);
-    if (!r || wait_for(r, selector, done, arg) < 0) {
-        wt_err_set(&err, WT_EBUSY, "too many selections of lots and wafers at a time; try later");
+    int rc = begin ? new_read(p, set, &r) : 0;
+    if (rc == 0)
+        rc = wait_for(r, selector, done, arg);
+    if (rc < 0) {
+        wt_err_set(&err, rc,
+                   rc == WT_EBUSY ? "too many selections of lots and wafers at a time; try later"
+                                  : "no memory to select lots and wafers");
         refuse(done, arg, &err);
     }
     if (begin && r)

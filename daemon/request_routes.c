@@ -90,8 +90,10 @@ static int read_request(const struct wt_daemon *d, const json_t *body, struct wt
         rc = wt_err_set(err, WT_EINVAL, "there is no tier above cold");
     if (rc < 0)
         return rc;
-    uint8_t above = (uint8_t)(((1u << d->n_tiers) - 1) & ~1u);
-    r->tiers = tier ? (uint8_t)(1u << tier) : r->evict ? above : (uint8_t)(1u << (d->n_tiers - 1));
+    if (r->evict && !tier)
+        r->tiers = (uint8_t)(((1u << d->n_tiers) - 1) & ~1u);
+    else
+        r->tiers = (uint8_t)(1u << (tier ? tier : d->n_tiers - 1));
     r->patience_ms = (uint64_t)(patience * 1000);
     r->hold_ms = (uint64_t)(hold * 1000);
     return 0;

@@ -329,10 +329,13 @@ static void begin(struct wt_requests *rs, struct wt_request *r) {
 int wt_requests_add(struct wt_requests *rs, const struct wt_request *template,
                     struct wt_catalog_set *set, struct wt_selection *selection,
                     const struct wt_request **out, struct wt_err *err) {
-    struct wt_request *r = make_place(rs) ? wt_calloc(1, sizeof *r) : NULL;
+    bool place = make_place(rs);
+    struct wt_request *r = place ? wt_calloc(1, sizeof *r) : NULL;
     if (!r) {
         wt_selection_free(selection);
-        return wt_err_set(err, WT_EBUSY, "%d requests run already; try later", WT_REQUESTS_MAX);
+        return place ? wt_err_set(err, WT_ENOMEM, "no memory for a request")
+                     : wt_err_set(err, WT_EBUSY, "%d requests run already; try later",
+                                  WT_REQUESTS_MAX);
     }
     *r = *template;
     r->set = set;

@@ -61,7 +61,7 @@ static void get_events(void *arg, struct wt_call *call) {
     struct wt_events_reader *r =
         wt_events_follow(d->events, since == UINT64_MAX ? WT_EVENTS_NEW : (int64_t)since);
     if (!r) {
-        wt_err_set(&err, WT_EBUSY, "no more readers now");
+        wt_err_set(&err, WT_ENOMEM, "no memory for a reader of events");
         wt_call_fail(call, &err);
         return;
     }

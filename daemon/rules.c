@@ -123,13 +123,11 @@ static struct wt_pin *find_pin(struct wt_rules *r, const struct wt_selector *s, 
 
 /* Gives each shard of the set the tiers that its pins say. While some pin is not known yet, what a
  * snapshot remembered is added to, not taken away. */
-static void refresh(struct wt_rules *r, struct wt_catalog_set *set) {
+static int refresh(struct wt_rules *r, struct wt_catalog_set *set) {
     uint8_t *mask = wt_calloc(set->d.m.shards, 1);
     bool all_known = true;
-    if (!mask) {
-        wt_log(r->o.log, WT_LOG_WARN, "no memory to apply the pins of %s", set->d.m.name);
-        return;
-    }
+    if (!mask)
+        return WT_ENOMEM;
     for (size_t i = 0; i < r->list.n_pins; i++) {
         const struct wt_pin *p = r->list.pin[i];
         if (strcmp(p->selector.dataset, set->d.m.name) != 0)
@@ -146,6 +144,7 @@ static void refresh(struct wt_rules *r, struct wt_catalog_set *set) {
     }
     free(mask);
     r->o.changed(r->o.arg);
+    return 0;
 }
 
 struct question { /* asked of the places */
@@ -173,8 +172,8 @@ static void on_selected(void *arg, int rc, const struct wt_err *err, struct wt_c
         p->known = true;
         set = wt_catalog_find(r->o.catalog, q->selector.dataset, 0);
     }
-    if (p && p->known && set)
-        refresh(r, set);
+    if (p && p->known && set && refresh(r, set) < 0)
+        p->known = false; /* asked again by retry */
     free(q);
 }
 
@@ -208,16 +207,22 @@ void wt_rules_retry(struct wt_rules *r) {
 
 /* ---- changes ---- */
 
-static void refresh_named(struct wt_rules *r, const char *dataset) {
+static int refresh_named(struct wt_rules *r, const char *dataset) {
     struct wt_catalog_set *set = wt_catalog_find(r->o.catalog, dataset, 0);
-    if (set)
-        refresh(r, set);
+    return set ? refresh(r, set) : 0;
+}
+
+static void drop_last(struct wt_rules *r) {
+    struct wt_pin *p = r->list.pin[--r->list.n_pins];
+    wt_selection_free(&p->selection);
+    free(p);
 }
 
 const struct wt_pin *wt_rules_pin(struct wt_rules *r, const struct wt_selector *selector,
                                   uint32_t tier, uint64_t time, struct wt_selection *selection,
                                   struct wt_err *err) {
     struct wt_pin *p = find_pin(r, selector, tier);
+    bool new = !p;
     if (!p && r->list.n_pins >= WT_RULES_MAX) {
         wt_err_set(err, WT_EBUSY, "there are %d pins, the most there can be; unpin some",
                    WT_RULES_MAX);
@@ -235,8 +240,15 @@ const struct wt_pin *wt_rules_pin(struct wt_rules *r, const struct wt_selector *
     }
     wt_selection_free(&p->selection);
     p->selection = *selection;
+    *selection = (struct wt_selection){0};
     p->known = true;
-    refresh_named(r, selector->dataset);
+    if (refresh_named(r, selector->dataset) < 0) {
+        wt_err_set(err, WT_ENOMEM, "no memory to apply a pin");
+        p->known = false;
+        if (new)
+            drop_last(r);
+        return NULL;
+    }
     return p;
 }
 
@@ -253,8 +265,11 @@ size_t wt_rules_unpin(struct wt_rules *r, const struct wt_selector *selector, ui
         }
     }
     r->list.n_pins = kept;
-    if (removed)
-        refresh_named(r, selector->dataset);
+    if (removed && refresh_named(r, selector->dataset) < 0)
+        wt_log(r->o.log, WT_LOG_WARN,
+               "no memory to take back the pins of %s: they hold until the "
+               "next change",
+               selector->dataset);
     return removed;
 }
 

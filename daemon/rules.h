@@ -50,7 +50,8 @@ int wt_rules_open(const struct wt_rules_opts *opts, struct wt_rules **out, struc
 
 /* rc < 0: it holds, but is not on the disk. */
 typedef void (*wt_rules_done)(void *arg, int rc, const struct wt_err *err);
-/* Takes the selection over. The pin that was, or is now. NULL: no room or memory, err says. */
+/* Takes the selection over where it is used (it is empty then). The pin that was, or is now. NULL:
+ * no room or memory, err says. */
 const struct wt_pin *wt_rules_pin(struct wt_rules *r, const struct wt_selector *selector,
                                   uint32_t tier, uint64_t time, struct wt_selection *selection,
                                   struct wt_err *err);

@@ -98,11 +98,14 @@ static int read_query(struct asking *a, struct wt_err *err) {
     for (size_t i = 0; i < 3; i++)
         if (wt_call_query(a->call, names[i]))
             wt_json_put(&body, names[i], wt_json_string(wt_call_query(a->call, names[i])));
+    if (rc == 0 && !body)
+        rc = wt_err_set(err, WT_ENOMEM, "out of memory");
     if (rc == 0)
         rc = wt_read_selector(body, &a->selector, err);
     if (rc == 0 && tier[0] && strcmp(tier, wt_tier_name(a->d->tier[0])) != 0) {
         wt_json_put(&body, "tier", wt_json_string(tier));
-        rc = wt_read_tier(a->d, body, &a->tier, err);
+        rc = body ? wt_read_tier(a->d, body, &a->tier, err)
+                  : wt_err_set(err, WT_ENOMEM, "out of memory");
     }
     if (rc == 0)
         rc = wt_query_u64(a->call, "after", &a->after, err);

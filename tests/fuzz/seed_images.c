@@ -222,12 +222,34 @@ void seed_images(void) {
     "\"window\":1,\"tail\":\"pad\",\"mode\":\"eval\"}}"
 
 void seed_control(void) {
-    static const char *const shown[] = {"/healthz",     "/v1/stats", "/v1/tiers",
-                                        "/v1/datasets", "/v1/jobs",  "/v1/moves"};
-    char line[64], name[16];
+    static const char *const shown[] = {"/healthz",
+                                        "/v1/stats",
+                                        "/v1/tiers",
+                                        "/v1/datasets",
+                                        "/v1/jobs",
+                                        "/v1/moves",
+                                        "/metrics",
+                                        "/v1/pins",
+                                        "/v1/quotas",
+                                        "/v1/warm",
+                                        "/v1/shards?dataset=wafers&after=0&limit=1&tier=hot",
+                                        "/v1/shards?dataset=wafers&lot=lot&wafer=w&prefix=0"};
+    static const char *const steered[] = {
+        "/v1/pin\n{\"dataset\":\"wafers\",\"lot\":\"lot\",\"wafer\":\"w1\",\"tier\":\"hot\"}",
+        "/v1/unpin\n{\"dataset\":\"wafers\"}",
+        "/v1/quota\n{\"dataset\":\"wafers\",\"tier\":\"hot\",\"bytes\":1000}",
+        "/v1/warm\n{\"dataset\":\"wafers\",\"tier\":\"warm\",\"patience_s\":0.5}",
+        "/v1/evict\n{\"dataset\":\"wafers\",\"hold_s\":0}",
+        "/v1/reload\n{}"};
+    char line[192], name[16];
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
         snprintf(line, sizeof line, "GET %s", shown[i]);
         snprintf(name, sizeof name, "get%zu", i);
+        seed_text("control", name, 0, line);
+    }
+    for (size_t i = 0; i < sizeof steered / sizeof steered[0]; i++) {
+        snprintf(line, sizeof line, "POST %s", steered[i]);
+        snprintf(name, sizeof name, "steer%zu", i);
         seed_text("control", name, 0, line);
     }
     seed_text("control", "job", 0, JOB);

@@ -141,8 +141,10 @@ static void warm_gives_up_when_nothing_comes_forward(void **state) {
     snprintf(k->extra, sizeof k->extra, "mover { retries = 100 backoff = 1s backoff_max = 1s }");
     kit_write_conf(k);
     k->pid = kit_spawn(k, k->log, NULL);
-    for (uint64_t end = kit_now() + 5000; access(k->sock, F_OK) != 0; kit_sleep(10))
+    int fd;
+    for (uint64_t end = kit_now() + 5000; (fd = kit_connect(k)) < 0; kit_sleep(10))
         assert_true(kit_now() < end);
+    close(fd);
     kit_until(k, "/v1/stats", "shards", 4, 10000);
     json_t *o = asked(
         k, post(k, "/v1/warm", 200, NULL, "{\"dataset\":\"wafers\",\"patience_s\":0.5}"), "failed");
