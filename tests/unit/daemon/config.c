@@ -52,6 +52,8 @@ static void wrong_ones(void **state) {
         {TIERS "mover { backoff = 2min }", "backoff_max"},
         {TIERS "tier warm { url = \"file:///c\" }", "same url"},
         {TIERS "tier warm { }", "'url' must be given"},
+        {TIERS "listen { address = \":1\" }", "'cert_file' must be an absolute path"},
+        {TIERS "listen { address = \":1\" cert_file = \"/c\" key_file = \"/k\" }", "'token_file'"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct wt_daemon_conf c;
