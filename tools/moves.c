@@ -2,6 +2,7 @@
 #include "tools/daemon.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 struct moves_args {
     struct wt_daemon_opts daemon;
@@ -35,12 +36,14 @@ static void show_list(const json_t *reply, const char *name, const char *title) 
         return;
     printf("\n%s\n", title);
     json_array_foreach(list, i, m) {
-        double all = wt_view_real(m, "size"), done = wt_view_real(m, "done");
+        double all = wt_view_real(m, "size"), part = wt_view_real(m, "done");
+        char done[16] = "";
         const char *why = wt_view_text(m, "text");
-        printf("  %-12s %8" PRIu64 "  %-24s %10s %4.0f%% %-8s %10s%s%s\n",
-               wt_view_text(m, "dataset"), wt_view_count(m, "shard"), way_of(m, way, sizeof way),
-               wt_view_size(m, "size", size), all > 0 ? 100 * done / all : 0,
-               wt_view_text(m, "step"), wt_view_span(wt_view_real(m, "ms") / 1000, took),
+        if (all > 0 && strcmp(name, "running") == 0)
+            snprintf(done, sizeof done, "%.0f%%", 100 * part / all);
+        printf("  %-12s %8" PRIu64 "  %-24s %10s %5s %-8s %10s%s%s\n", wt_view_text(m, "dataset"),
+               wt_view_count(m, "shard"), way_of(m, way, sizeof way), wt_view_size(m, "size", size),
+               done, wt_view_text(m, "step"), wt_view_span(wt_view_real(m, "ms") / 1000, took),
                why[0] ? "  " : "", why);
     }
 }
