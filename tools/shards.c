@@ -83,6 +83,9 @@ static int list(struct wt_daemon_link *link, const struct shards_args *a, const 
         int rc = wt_daemon_call(link, "GET", path, NULL, &reply, err);
         if (rc < 0)
             return rc;
+        if (!a->json && !after[0])
+            printf("%8s %10s %8s %9s %12s  %s\n", "shard", "size", "samples", "heat", "next use",
+                   "tiers");
         json_array_foreach(wt_view(reply, "shards"), i, shard) {
             if (!a->json)
                 show_shard(shard);
@@ -123,9 +126,6 @@ static int run(const struct wt_verb *verb, int argc, char **argv) {
     if (query_of(&a, operands.arg[0], query, &err) < 0)
         return wt_verb_usage(verb, "%s", err.text);
     int rc = wt_daemon_open(&a.daemon, &link, &err);
-    if (rc == 0 && !a.json)
-        printf("%8s %10s %8s %9s %12s  %-16s\n", "shard", "size", "samples", "heat", "next use",
-               "tiers");
     if (rc == 0)
         rc = list(&link, &a, query, &err);
     wt_daemon_close(&link);
