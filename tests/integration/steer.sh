@@ -5,10 +5,11 @@
 set -u
 W=$1 D=$2 PACED=$3
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/wt-steer-XXXXXX") || exit 1
-pid=
+pid=    # of timeout, whose child is the daemon
+daemon= # its own
 other=
 finish() {
-    for p in $pid $other; do
+    for p in $daemon $pid $other; do
         kill -CONT "$p" 2>/dev/null
         kill "$p" 2>/dev/null && wait "$p" 2>/dev/null
     done
@@ -42,15 +43,17 @@ start() {
     timeout 250 "$D" --config w.conf >>log 2>&1 &
     pid=$!
     for _ in $(seq 200); do
+        daemon=$(pgrep -P $pid)
         "$W" stats --json 2>/dev/null | grep -q '"active": true' && return
         sleep 0.05
     done
     fail "the daemon does not answer"
 }
 stop() { # [SIGNAL]
-    kill "-${1:-TERM}" "$pid"
+    kill "-${1:-TERM}" "$daemon"
     wait "$pid" 2>/dev/null
     pid=
+    daemon=
 }
 w() { # CODE VERB [ARGUMENT...]: runs it, with this exit code
     local want=$1 code
