@@ -244,6 +244,11 @@ first=$(find hot/wafers -name '*.tar' | sort | head -n 1)
 rm "$first"
 w 1 fsck wafers
 says out "^hot +lost +${first#hot/}"
+w 0 evict wafers --wait --quiet
+mkdir -p "$(dirname "$first")"
+cp "cold/${first#hot/}" "$first"
+w 1 fsck wafers
+says out "^hot +unknown +${first#hot/}"
 stop
 wait $other
 [ $? -eq 3 ] || fail "the end of the stream"

@@ -51,7 +51,7 @@ static const json_t *same(const json_t *list, const char *key, const json_t *o) 
 }
 
 static const char *rate_text(double bytes, char out[WT_SIZE_TEXT + 2]) {
-    wt_size_format((uint64_t)bytes, out);
+    wt_size_format(bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX, out);
     return strcat(out, "/s");
 }
 
