@@ -56,14 +56,14 @@ cmp -s "$DIR/_wafertier" "$(find "$DIR/root" -path '*/zsh/site-functions/_wafert
 
 if command -v zsh >/dev/null; then
     zsh -n "$DIR/_wafertier" || fail "zsh does not understand it"
-    # A zsh of its own on a pseudo-terminal completes a line.
+    # A zsh of its own on a pseudo-terminal completes a line, once its editor says that it reads one.
     HOME=$DIR timeout 60 zsh -f -c '
         zmodload zsh/zpty
         zpty z "HOME=$1 PS1=: zsh -f -i"
-        zpty -w z "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; zstyle \":completion:*\" list-prompt \"\"; LISTMAX=0; print rea\"\"dy"
-        zpty -r z out "*ready*"
+        zpty -w z "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; zle-line-init() { print -n edit\"\"ing }; zle -N zle-line-init"
+        zpty -r z out "*editing*"
         zpty -w -n z "wafertier pack --codec zs"$'"'\t'"'
-        zpty -r z out "*zs*zstd*" && print "zsh completed"
+        zpty -r z out "*codec*zstd*" && print "zsh completed"
         zpty -d z' zsh "$DIR" >"$DIR/out" 2>&1
     grep -q 'zsh completed' "$DIR/out" || { cat "$DIR/out"; fail "zsh does not complete"; }
 else
