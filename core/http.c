@@ -32,8 +32,12 @@ struct wt_http {
 };
 
 struct reply {
-    struct wt_bytes bytes;
+    struct wt_bytes bytes; /* of a call */
     bool too_long;
+    CURL *easy;
+    int (*piece)(void *arg, const char *data, size_t len); /* of a stream, else NULL */
+    void *arg;
+    int ended; /* what `piece` said */
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -42,8 +46,18 @@ static void init_curl(void) {
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+static bool succeeded(CURL *easy) {
+    long status = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status <= 299;
+}
+
 static size_t on_body(char *data, size_t size, size_t n, void *arg) {
     struct reply *r = arg;
+    if (r->piece && succeeded(r->easy)) {
+        r->ended = r->piece(r->arg, data, n);
+        return r->ended == 0 ? n : 0;
+    }
     if (n > REPLY_MAX - r->bytes.len) {
         r->too_long = true;
         return 0;
@@ -220,6 +234,8 @@ static int explain(struct wt_http *h, CURLcode result, const struct reply *reply
                    struct wt_err *err) {
     long sys = 0;
     curl_easy_getinfo(h->easy, CURLINFO_OS_ERRNO, &sys);
+    if (reply->ended)
+        return wt_err_set(err, reply->ended, "unix:%s: %s", h->socket, wt_err_text(reply->ended));
     if (atomic_load(&h->aborted))
         return wt_err_set(err, WT_ECANCELED, "%s: canceled", h->shown);
     if (reply->too_long)
@@ -261,9 +277,7 @@ static int perform(struct wt_http *h, long *status, struct reply *reply, struct 
     return wt_bytes_add(&reply->bytes, "", 1) < 0 ? wt_err_set(err, WT_ENOMEM, "out of memory") : 0;
 }
 
-int wt_http_call(struct wt_http *h, const char *method, const char *path, const char *body,
-                 unsigned timeout_ms, long *status, char **reply, size_t *reply_len,
-                 struct wt_err *err) {
+static int url_of(const char *path, char **out, struct wt_err *err) {
     if (path[0] != '/')
         return wt_err_set(err, WT_EINVAL, "path \"%s\" does not begin with '/'", path);
     size_t size = strlen(path) + sizeof "http://localhost";
@@ -271,9 +285,20 @@ int wt_http_call(struct wt_http *h, const char *method, const char *path, const 
     if (!url)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     snprintf(url, size, "http://localhost%s", path);
+    *out = url;
+    return 0;
+}
+
+int wt_http_call(struct wt_http *h, const char *method, const char *path, const char *body,
+                 unsigned timeout_ms, long *status, char **reply, size_t *reply_len,
+                 struct wt_err *err) {
     struct reply r = {0};
     long got = 0;
-    int rc = prepare(h, method, url, body, timeout_ms ? timeout_ms : 1, &r);
+    char *url;
+    int rc = url_of(path, &url, err);
+    if (rc < 0)
+        return rc;
+    rc = prepare(h, method, url, body, timeout_ms ? timeout_ms : 1, &r);
     rc = rc < 0 ? wt_err_set(err, rc, "out of memory") : perform(h, &got, &r, err);
     free(url);
     if (rc < 0) {
@@ -285,4 +310,28 @@ int wt_http_call(struct wt_http *h, const char *method, const char *path, const 
     if (reply_len)
         *reply_len = r.bytes.len - 1;
     return 0;
+}
+
+int wt_http_stream(struct wt_http *h, const char *path, unsigned silence_ms,
+                   int (*piece)(void *arg, const char *data, size_t len), void *arg, long *status,
+                   char **refusal, struct wt_err *err) {
+    struct reply r = {.easy = h->easy, .piece = piece, .arg = arg};
+    char *url;
+    int rc = url_of(path, &url, err);
+    if (rc < 0)
+        return rc;
+    rc = prepare(h, "GET", url, NULL, 0, &r); /* 0: no limit for the whole */
+    if (rc == 0) {
+        curl_easy_setopt(h->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)silence_ms);
+        curl_easy_setopt(h->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(h->easy, CURLOPT_LOW_SPEED_TIME, (long)(silence_ms + 999) / 1000);
+        rc = perform(h, status, &r, err);
+    } else {
+        wt_err_set(err, rc, "out of memory");
+    }
+    free(url);
+    *refusal = rc == 0 && !succeeded(h->easy) ? (char *)r.bytes.data : NULL;
+    if (!*refusal)
+        wt_bytes_free(&r.bytes);
+    return rc;
 }

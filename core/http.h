@@ -28,6 +28,12 @@ void wt_http_free(struct wt_http *h);
 int wt_http_call(struct wt_http *h, const char *method, const char *path, const char *body,
                  unsigned timeout_ms, long *status, char **reply, size_t *reply_len,
                  struct wt_err *err);
+/* GET of a body that may have no end: `piece` gets it as it comes; non-zero from it ends the call
+ * with that code. Nothing at all for silence_ms: WT_ETIMEDOUT. 0: the server ended it. The body of
+ * an answer that is no success goes to *refusal instead (free(); NULL with a success). */
+int wt_http_stream(struct wt_http *h, const char *path, unsigned silence_ms,
+                   int (*piece)(void *arg, const char *data, size_t len), void *arg, long *status,
+                   char **refusal, struct wt_err *err);
 /* Makes a pending and any later call of another thread fail with WT_ECANCELED soon (within 100 ms).
  */
 void wt_http_abort(struct wt_http *h);

@@ -1,6 +1,6 @@
 /* `wafertier ls`: data sets, their shards, their samples; from manifests and indices alone. */
 #include "core/bytes.h"
-#include "core/mem.h"
+#include "tools/sets.h"
 #include "tools/summary.h"
 #include "tools/target.h"
 #include "tools/verb.h"
@@ -34,33 +34,6 @@ static const struct wt_arg args[] = {
 
 /* ---- all data sets ---- */
 
-struct names {
-    char **name;
-    size_t n, cap;
-};
-
-static int take_folder(void *arg, const struct wt_entry *entry) {
-    struct names *names = arg;
-    size_t len = strlen(entry->key);
-    if (len < 2 || entry->key[len - 1] != '/' || len > WT_DATASET_NAME)
-        return 0;
-    char *name = strndup(entry->key, len - 1);
-    if (!name || wt_dataset_name_check(name, NULL) < 0) {
-        free(name);
-        return 0;
-    }
-    if (wt_grow(&names->name, &names->cap, names->n + 1, sizeof *names->name) < 0) {
-        free(name);
-        return WT_ENOMEM;
-    }
-    names->name[names->n++] = name;
-    return 0;
-}
-
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static void print_dataset(struct wt_target *t, const char *name) {
     struct wt_manifest m = {0};
     struct wt_err err = {0};
@@ -77,16 +50,11 @@ static void print_dataset(struct wt_target *t, const char *name) {
 }
 
 static int list_datasets(struct wt_target *t, struct wt_err *err) {
-    struct names names = {0};
-    int rc = wt_sync_list(t->sync, t->tier, "", WT_LIST_SHALLOW, take_folder, &names, err);
-    if (rc == 0 && names.n)
-        qsort(names.name, names.n, sizeof *names.name, by_bytes);
-    for (size_t i = 0; i < names.n; i++) {
-        if (rc == 0)
-            print_dataset(t, names.name[i]);
-        free(names.name[i]);
-    }
-    free(names.name);
+    struct wt_set_names names = {0};
+    int rc = wt_set_names_list(t, &names, err);
+    for (size_t i = 0; rc == 0 && i < names.n; i++)
+        print_dataset(t, names.name[i]);
+    wt_set_names_free(&names);
     return rc;
 }
 

@@ -1,5 +1,5 @@
 /* The `wafertier` command: finds the verb and runs it. Exit codes: 0 done, 1 failed, 2 wrong
- * command line, 130 interrupted. */
+ * command line, 3 no daemon answers, 130 interrupted. */
 #include "core/conf.h"
 #include "tools/verb.h"
 

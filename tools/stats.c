@@ -1,139 +1,156 @@
-/* `wafertier stats`: what the daemon counts, as a table or as its own JSON. */
-#include "core/bytes.h"
+/* `wafertier stats`: what the daemon counts, as a table or as its own JSON, once or again and
+ * again. */
 #include "tools/daemon.h"
-#include "tools/target.h"
-#include "tools/verb.h"
+#include "tools/stop.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 struct stats_args {
-    struct wt_target_opts target;
-    const char *control;
-    bool json;
+    struct wt_daemon_opts daemon;
+    uint64_t interval_ms, number;
+    bool json, watch;
 };
 
 static const struct wt_arg args[] = {
-    {.name = "control",
-     .letter = 's',
-     .type = WT_ARG_TEXT,
-     .offset = offsetof(struct stats_args, control),
-     .value = "ADDRESS",
-     .help = "the daemon's socket, unix:/PATH"},
-    {.name = "config",
-     .letter = 'c',
-     .type = WT_ARG_TEXT,
-     .offset = offsetof(struct stats_args, target.config),
-     .value = "FILE",
-     .help = "take the socket from this configuration; without it and without --control: "
-             "$WAFERTIER_CONFIG, else the installed one"},
+    WT_DAEMON_ARGS(struct stats_args, daemon),
     {.name = "json",
      .type = WT_ARG_FLAG,
      .offset = offsetof(struct stats_args, json),
-     .help = "the daemon's answer as it is"},
+     .help = "the daemon's answer as it is; with --watch on one line each time"},
+    {.name = "watch",
+     .letter = 'w',
+     .type = WT_ARG_FLAG,
+     .offset = offsetof(struct stats_args, watch),
+     .help = "again and again until it is interrupted; wafertier top shows more"},
+    {.name = "interval",
+     .letter = 'i',
+     .type = WT_ARG_TIME,
+     .offset = offsetof(struct stats_args, interval_ms),
+     .value = "TIME",
+     .min = 100,
+     .max = 86400000,
+     .help = "pause between two times (2s)"},
+    {.name = "number",
+     .letter = 'n',
+     .type = WT_ARG_COUNT,
+     .offset = offsetof(struct stats_args, number),
+     .value = "N",
+     .help = "with --watch: end after so many times (never)"},
 };
-
-static uint64_t count_of(const json_t *o, const char *name) {
-    return (uint64_t)json_integer_value(json_object_get(o, name));
-}
-
-static const char *size_of(const json_t *o, const char *name, char out[WT_SIZE_TEXT]) {
-    return wt_size_format(count_of(o, name), out);
-}
-
-static const char *text_of(const json_t *o, const char *name) {
-    const char *text = json_string_value(json_object_get(o, name));
-    return text ? text : "";
-}
 
 static void print_tier(const json_t *t, uint64_t all_reads) {
     char used[WT_SIZE_TEXT], capacity[WT_SIZE_TEXT] = "-", read[WT_SIZE_TEXT];
-    const json_t *reported = json_object_get(t, "reported"); /* by the jobs */
-    uint64_t reads = count_of(reported, "reads");
-    if (count_of(t, "capacity"))
-        size_of(t, "capacity", capacity);
-    printf("%-8s %-5s %8" PRIu64 " %12s %12s %12" PRIu64 " %6.1f%% %12s\n", text_of(t, "name"),
-           json_is_true(json_object_get(t, "down")) ? "down" : "up", count_of(t, "shards"),
-           size_of(t, "used", used), capacity, reads,
+    const json_t *reported = wt_view(t, "reported"); /* by the jobs */
+    uint64_t reads = wt_view_count(reported, "reads");
+    if (wt_view_count(t, "capacity"))
+        wt_view_size(t, "capacity", capacity);
+    printf("%-8s %-5s %8" PRIu64 " %12s %12s %12" PRIu64 " %6.1f%% %12s\n", wt_view_text(t, "name"),
+           wt_view_true(t, "down") ? "down" : "up", wt_view_count(t, "shards"),
+           wt_view_size(t, "used", used), capacity, reads,
            all_reads ? 100.0 * (double)reads / (double)all_reads : 0,
-           size_of(reported, "bytes", read));
+           wt_view_size(reported, "bytes", read));
 }
 
 static void print_table(const json_t *root) {
-    const json_t *tiers = json_object_get(root, "tiers"), *moves = json_object_get(root, "moves");
-    const json_t *reads = json_object_get(root, "reads"), *tier;
+    const json_t *tiers = wt_view(root, "tiers"), *moves = wt_view(root, "moves");
+    const json_t *reads = wt_view(root, "reads"), *tier;
     char bytes[WT_SIZE_TEXT];
     size_t i;
-    uint64_t total = count_of(reads, "total");
-    printf("wafertierd %s, up %.0f s, %" PRIu64 " jobs\n\n", text_of(root, "version"),
-           json_number_value(json_object_get(root, "uptime_s")), count_of(root, "jobs"));
+    uint64_t total = wt_view_count(reads, "total");
+    printf("wafertierd %s, up %.0f s, %" PRIu64 " jobs\n\n", wt_view_text(root, "version"),
+           wt_view_real(root, "uptime_s"), wt_view_count(root, "jobs"));
     printf("%-8s %-5s %8s %12s %12s %12s %7s %12s\n", "tier", "state", "shards", "used", "capacity",
            "reads", "share", "read");
     json_array_foreach(tiers, i, tier) print_tier(tier, total);
-    json_array_foreach(tiers, i, tier) if (text_of(tier, "last_error")[0])
-        printf("%s: %s\n", text_of(tier, "name"), text_of(tier, "last_error"));
+    json_array_foreach(tiers, i, tier) if (wt_view_text(tier, "last_error")[0])
+        printf("%s: %s\n", wt_view_text(tier, "name"), wt_view_text(tier, "last_error"));
     printf("\nreads  %" PRIu64 " (%" PRIu64 " above cold, %" PRIu64 " from cold)\n", total,
-           count_of(reads, "hits"), count_of(reads, "misses"));
+           wt_view_count(reads, "hits"), wt_view_count(reads, "misses"));
     printf("moves  %" PRIu64 " running, %" PRIu64 " queued, %" PRIu64 " done, %" PRIu64
            " failed, %s moved\n",
-           count_of(moves, "running"), count_of(moves, "queued"), count_of(moves, "done"),
-           count_of(moves, "failed"), size_of(moves, "bytes", bytes));
+           wt_view_count(moves, "running"), wt_view_count(moves, "queued"),
+           wt_view_count(moves, "done"), wt_view_count(moves, "failed"),
+           wt_view_size(moves, "bytes", bytes));
 }
 
-static int print_stats(const char *reply, struct wt_err *err) {
-    json_error_t where;
-    json_t *root = json_loads(reply, 0, &where);
-    if (!json_is_object(root)) {
-        json_decref(root);
-        return wt_err_set(err, WT_EFORMAT, "the daemon's answer is no JSON object: %s", where.text);
-    }
-    print_table(root);
-    json_decref(root);
-    return 0;
+static void show(const struct stats_args *a, const json_t *root) {
+    if (a->watch && !a->json && isatty(STDOUT_FILENO) == 1)
+        fputs("\033[H\033[2J", stdout);
+    if (!a->json)
+        print_table(root);
+    else if (json_dumpf(root, stdout, a->watch ? JSON_COMPACT : JSON_INDENT(2)) == 0)
+        putchar('\n');
+    if (a->watch && !a->json)
+        putchar('\n');
 }
 
-static int find_control(const struct stats_args *a, char *out, size_t size, struct wt_err *err) {
-    struct wt_target target;
-    if (a->control) {
-        const char *path = strncmp(a->control, "unix:", 5) == 0 ? a->control + 5 : a->control;
-        char full[PATH_MAX];
-        if (!realpath(path, full))
-            return wt_err_sys(err, errno, "%s: no daemon listens there", path);
-        int n = snprintf(out, size, "unix:%s", full);
-        return n > 0 && (size_t)n < size ? 0 : wt_err_set(err, WT_EINVAL, "%s: is too long", full);
+/* Until `deadline`, or until it is interrupted. */
+static void sleep_until(struct timespec *deadline, uint64_t ms, struct wt_stop *stop) {
+    deadline->tv_sec += (time_t)(ms / 1000);
+    deadline->tv_nsec += (long)(ms % 1000) * 1000000;
+    deadline->tv_sec += deadline->tv_nsec / 1000000000;
+    deadline->tv_nsec %= 1000000000;
+    for (;;) {
+        struct timespec now, wait = {.tv_nsec = 50000000};
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (wt_stop_asked(stop) || now.tv_sec > deadline->tv_sec ||
+            (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec))
+            return;
+        nanosleep(&wait, NULL);
     }
-    int rc = wt_target_open(&a->target, &target, err);
+}
+
+/* A daemon that goes away ends it: who watches wants to know. */
+static int watch(const struct stats_args *a, struct wt_daemon_link *link, struct wt_err *err) {
+    struct wt_stop stop;
+    struct timespec next;
+    int rc = wt_stop_open(&stop, err);
     if (rc < 0)
         return rc;
-    snprintf(out, size, "%s", target.control);
-    wt_target_close(&target);
-    return out[0] ? 0 : wt_err_set(err, WT_EINVAL, "the configuration names no control socket");
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    for (uint64_t i = 0; rc == 0 && (a->number == 0 || i < a->number); i++) {
+        json_t *root = NULL;
+        if (i > 0)
+            sleep_until(&next, a->interval_ms, &stop);
+        if (wt_stop_asked(&stop))
+            break;
+        rc = wt_daemon_call(link, "GET", "/v1/stats", NULL, &root, err);
+        if (rc == 0)
+            show(a, root);
+        json_decref(root);
+        if (fflush(stdout) != 0)
+            break;
+    }
+    wt_stop_close(&stop);
+    return rc;
+}
+
+static int once(const struct stats_args *a, struct wt_daemon_link *link, struct wt_err *err) {
+    json_t *root = NULL;
+    int rc = wt_daemon_call(link, "GET", "/v1/stats", NULL, &root, err);
+    if (rc == 0)
+        show(a, root);
+    json_decref(root);
+    return rc;
 }
 
 static int run(const struct wt_verb *verb, int argc, char **argv) {
-    struct stats_args a = {.target = {.read_only = true}};
+    struct stats_args a = {.interval_ms = 2000};
     struct wt_operands operands;
+    struct wt_daemon_link link;
     struct wt_err err = {0};
-    char control[300];
-    char *reply = NULL;
     int code = wt_args_parse(verb, argc, argv, &a, &operands);
     if (code >= 0)
         return code;
     if (operands.n)
         return wt_verb_usage(verb, "it takes options only");
-    int rc = find_control(&a, control, sizeof control, &err);
+    int rc = wt_daemon_open(&a.daemon, &link, &err);
     if (rc == 0)
-        rc = wt_daemon_get(control, "/v1/stats", &reply, &err);
-    if (rc == 0 && a.json)
-        puts(reply);
-    else if (rc == 0)
-        rc = print_stats(reply, &err);
-    free(reply);
-    return rc < 0 ? wt_verb_fail(verb, &err) : WT_EXIT_OK;
+        rc = a.watch ? watch(&a, &link, &err) : once(&a, &link, &err);
+    wt_daemon_close(&link);
+    return rc < 0 ? wt_daemon_fail(verb, &link, &err) : WT_EXIT_OK;
 }
 
 const struct wt_verb wt_verb_stats = {
@@ -141,7 +158,8 @@ const struct wt_verb wt_verb_stats = {
     .summary = "what the daemon counts: tiers, reads, moves",
     .operands = "",
     .about =
-        "Asks the daemon for its counters (GET /v1/stats) and prints them as a table, or as JSON.",
+        "Asks the daemon for its counters (GET /v1/stats) and prints them as a table, or as "
+        "JSON. In the table 'reads' and 'read' are what jobs say that they finished at a tier.",
     .args = args,
     .n_args = sizeof args / sizeof args[0],
     .run = run,

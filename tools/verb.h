@@ -11,7 +11,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { WT_EXIT_OK = 0, WT_EXIT_FAILED = 1, WT_EXIT_USAGE = 2, WT_EXIT_INTERRUPTED = 130 };
+enum {
+    WT_EXIT_OK = 0,
+    WT_EXIT_FAILED = 1,
+    WT_EXIT_USAGE = 2,
+    WT_EXIT_NO_DAEMON = 3,
+    WT_EXIT_INTERRUPTED = 130
+};
 
 /* FLAG: bool. TEXT: const char *. SIZE: uint64_t bytes ("64MiB"). COUNT: uint64_t. TIME:
  * uint64_t milliseconds ("7d"). CHOICE: int, the index in `choices`. */
@@ -46,8 +52,10 @@ struct wt_verb {
                char **argv); /* argv[0] is the verb; returns an exit code */
 };
 
-extern const struct wt_verb wt_verb_pack, wt_verb_verify, wt_verb_ls, wt_verb_cat, wt_verb_gen,
-    wt_verb_stats, wt_verb_gc, wt_verb_doctor, wt_verb_sim;
+extern const struct wt_verb wt_verb_pack, wt_verb_gen, wt_verb_verify, wt_verb_ls, wt_verb_cat,
+    wt_verb_gc, wt_verb_fsck, wt_verb_stats, wt_verb_top, wt_verb_jobs, wt_verb_moves,
+    wt_verb_shards, wt_verb_events, wt_verb_pin, wt_verb_unpin, wt_verb_warm, wt_verb_evict,
+    wt_verb_quota, wt_verb_reload, wt_verb_doctor, wt_verb_sim, wt_verb_completion;
 const struct wt_verb *const *wt_verbs(size_t *n);
 
 /* What is left after the options. */

@@ -46,6 +46,19 @@ static void flood(int fd) {
             return;
 }
 
+/* An endless answer that falls silent after three pieces. */
+static void drip(int fd) {
+    static const char *const piece[] = {"4\r\none\n\r\n", "3\r\ntw", "o\r\n1\r\n\n\r\n"};
+    char c;
+    send_all(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 47);
+    for (int i = 0; i < 3; i++) {
+        send_all(fd, piece[i], strlen(piece[i]));
+        usleep(20000);
+    }
+    while (recv(fd, &c, 1, 0) > 0)
+        ;
+}
+
 /* false: hang up. */
 static bool answer(int fd, char *request) {
     char *body = strstr(request, "\r\n\r\n");
@@ -62,6 +75,10 @@ static bool answer(int fd, char *request) {
         flood(fd);
         return false;
     }
+    if (strstr(request, "GET /drip")) {
+        drip(fd);
+        return false;
+    }
     if (strstr(request, "GET /short")) {
         send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
                  strlen("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"));
@@ -75,6 +92,10 @@ static bool answer(int fd, char *request) {
         reply(fd, "204 No Content", "", 0);
     else if (strstr(request, "POST /echo"))
         reply(fd, "200 OK", body, strlen(body));
+    else if (strstr(request, "GET /lines"))
+        reply(fd, "200 OK", "one\ntwo\n", 8);
+    else if (strstr(request, "GET /refused"))
+        reply(fd, "429 Too Many Requests", "{\"error\":\"later\"}", 17);
     else if (strstr(request, "DELETE /job"))
         reply(fd, "404 Not Found", "{\"error\":\"gone\"}", 16);
     else
@@ -276,6 +297,56 @@ static void aborted(void **state) {
     wt_http_free(h);
 }
 
+struct pieces {
+    char text[64];
+    size_t len, enough;
+};
+
+static int take_piece(void *arg, const char *data, size_t len) {
+    struct pieces *p = arg;
+    assert_true(p->len + len < sizeof p->text);
+    memcpy(p->text + p->len, data, len);
+    p->len += len;
+    return p->enough && p->len >= p->enough ? WT_ECANCELED : 0;
+}
+
+static int stream(struct server *s, const char *path, struct pieces *p, long *status,
+                  char **refusal, struct wt_err *err) {
+    struct wt_http *h;
+    assert_int_equal(wt_http_new(s->address, &h, NULL), 0);
+    *status = 0;
+    int rc = wt_http_stream(h, path, 1000, take_piece, p, status, refusal, err);
+    wt_http_free(h);
+    return rc;
+}
+
+/* A stream that ends, one that is ended here, one that falls silent, one that is refused. */
+static void streams(void **state) {
+    struct server *s = *state;
+    struct wt_err err = {0};
+    struct pieces p = {0};
+    char *refusal;
+    long status;
+    assert_int_equal(stream(s, "/lines", &p, &status, &refusal, &err), 0);
+    assert_int_equal(status, 200);
+    assert_null(refusal);
+    assert_string_equal(p.text, "one\ntwo\n");
+    p = (struct pieces){.enough = 8};
+    assert_int_equal(stream(s, "/drip", &p, &status, &refusal, &err), WT_ECANCELED);
+    assert_string_equal(p.text, "one\ntwo\n");
+    p = (struct pieces){0};
+    assert_int_equal(stream(s, "/drip", &p, &status, &refusal, &err), WT_ETIMEDOUT);
+    assert_string_equal(p.text, "one\ntwo\n");
+    p = (struct pieces){0};
+    assert_int_equal(stream(s, "/refused", &p, &status, &refusal, &err), 0);
+    assert_int_equal(status, 429);
+    assert_int_equal(p.len, 0);
+    assert_string_equal(refusal, "{\"error\":\"later\"}");
+    free(refusal);
+    assert_int_equal(stream(s, "/hangup", &p, &status, &refusal, &err), WT_EDOWN);
+    assert_int_equal(stream(s, "wrong", &p, &status, &refusal, &err), WT_EINVAL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers, start, stop),
@@ -283,6 +354,7 @@ int main(void) {
         cmocka_unit_test(nobody_there),
         cmocka_unit_test_setup_teardown(no_right, start, stop),
         cmocka_unit_test_setup_teardown(aborted, start, stop),
+        cmocka_unit_test_setup_teardown(streams, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
