@@ -45,7 +45,10 @@ struct wt_daemon {
     uint64_t started_ms;
     uint64_t saved_ms, usage_ms, found_ms, reconciled_ms; /* when each was last done */
     uint64_t job_expired;
-    bool dirty; /* something that a snapshot keeps has changed */
+    uint64_t doubted_ms;
+    bool doubts;                   /* copies are in doubt that jobs did not find */
+    uint64_t losses[WT_TIERS_MAX]; /* of each tier that are known */
+    bool dirty;                    /* something that a snapshot keeps has changed */
 
     uv_timer_t tick, watchdog, hurry;
     bool timers_open;

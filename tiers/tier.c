@@ -95,6 +95,10 @@ void wt_backend_down(struct wt_tier *tier, const struct wt_err *why) {
         tier_went_down(tier, why->text);
 }
 
+void wt_backend_lost(struct wt_tier *tier) {
+    tier->stats.losses++;
+}
+
 void wt_backend_stuck(struct wt_tier *tier, int delta) {
     tier->stats.stuck = (uint32_t)((int)tier->stats.stuck + delta);
     if (tier->stats.stuck < WT_STUCK_MAX || tier->breaker.open)
