@@ -14,6 +14,7 @@ enum {
     USAGE_MS = 10000,     /* between questions how full the tiers are */
     RECONCILE_MS = 30000, /* between looks at copies that could not be confirmed; also the longest
                              pause between passes of the policy */
+    DOUBT_MS = 2000,      /* between looks at copies that jobs did not find */
     FIND_MS = 60000,      /* between attempts to load data sets that could not be loaded */
 };
 
@@ -176,6 +177,23 @@ static bool due(uint64_t *last, uint64_t now, uint64_t interval) {
     return true;
 }
 
+/* A server that was restarted or flushed has nothing of what it is believed to hold; what a job did
+ * not find is looked for by ourselves. */
+static void look_for_losses(struct wt_daemon *d, uint64_t now) {
+    for (uint32_t t = 1; t < d->n_tiers; t++) {
+        struct wt_tier_stats s;
+        wt_tier_stats(d->tier[t], &s);
+        if (s.losses != d->losses[t] && !s.down) {
+            d->losses[t] = s.losses;
+            wt_reconcile_doubt(d->reconcile, t);
+        }
+    }
+    if (d->doubts && due(&d->doubted_ms, now, DOUBT_MS)) {
+        d->doubts = false;
+        wt_reconcile_kick(d->reconcile);
+    }
+}
+
 void wt_daemon_on_tick(uv_timer_t *timer) {
     struct wt_daemon *d = timer->data;
     uint64_t now = wt_daemon_now_ms(d);
@@ -187,6 +205,7 @@ void wt_daemon_on_tick(uv_timer_t *timer) {
         return;
     wt_catalog_reap(&d->catalog);
     wt_leases_look(d->leases);
+    look_for_losses(d, now);
     if (due(&d->usage_ms, now, USAGE_MS))
         wt_planner_ask_usage(d->planner);
     if (due(&d->reconciled_ms, now, RECONCILE_MS)) {

@@ -21,7 +21,7 @@ struct report {
     struct wt_stalls stalls; /* as the job has them, where it tells any */
     struct wt_read *read;
     size_t n_reads;
-    const json_t *next;
+    const json_t *lost, *next;
 };
 
 static int parse_stalls(const struct wt_daemon *d, const struct wt_job *job, const json_t *body,
@@ -81,10 +81,48 @@ static int parse_fetched(const json_t *v, struct report *r, struct wt_err *err) 
     return 0;
 }
 
+struct lost_copy {
+    uint64_t shard;
+    int tier; /* -1: one that the daemon does not have */
+    bool damaged;
+};
+
+static int parse_lost(const struct wt_daemon *d, const struct wt_job *job, const json_t *row,
+                      struct lost_copy *out, struct wt_err *err) {
+    json_int_t shard;
+    const char *tier, *how;
+    bool hit;
+    if (json_unpack((json_t *)(uintptr_t)row, "[I,s,s!]", &shard, &tier, &how) < 0 || shard < 0 ||
+        (uint64_t)shard >= job->set->d.m.shards ||
+        (strcmp(how, "missing") != 0 && strcmp(how, "damaged") != 0))
+        return wt_err_set(err, WT_EINVAL,
+                          "a row of 'lost' must be [shard, \"tier\", \"missing\" or \"damaged\"] "
+                          "with a shard below %" PRIu64,
+                          job->set->d.m.shards);
+    *out = (struct lost_copy){.shard = (uint64_t)shard, .damaged = how[0] == 'd'};
+    if (wt_job_tier(job, d->conf.tier, d->n_tiers, tier, &out->tier, &hit) < 0)
+        return wt_err_set(err, WT_EINVAL,
+                          "'lost' names tier '%.64s', which neither the daemon nor the job has",
+                          tier);
+    return 0;
+}
+
+static int check_lost(const struct wt_daemon *d, const struct wt_job *job, const json_t *lost,
+                      struct wt_err *err) {
+    struct lost_copy c;
+    int rc = 0;
+    if (lost && (!json_is_array(lost) || json_array_size(lost) > ROWS_MAX))
+        return wt_err_set(err, WT_EINVAL, "'lost' must be a list of at most %d rows", ROWS_MAX);
+    for (size_t i = 0; i < json_array_size(lost) && rc == 0; i++)
+        rc = parse_lost(d, job, json_array_get(lost, i), &c, err);
+    return rc;
+}
+
 static int parse_report(const struct wt_daemon *d, const struct wt_job *job, const json_t *body,
                         struct report *r, struct wt_err *err) {
     const json_t *reads = json_object_get(body, "reads");
     r->next = json_object_get(body, "next");
+    r->lost = json_object_get(body, "lost");
     int rc = wt_body_u64(body, "epoch", true, &r->epoch, err);
     if (rc == 0)
         rc = wt_body_u64(body, "step", true, &r->step, err);
@@ -111,7 +149,7 @@ static int parse_report(const struct wt_daemon *d, const struct wt_job *job, con
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     for (size_t i = 0; i < r->n_reads && rc == 0; i++)
         rc = parse_read(d, job, json_array_get(reads, i), &r->read[i], err);
-    return rc;
+    return rc < 0 ? rc : check_lost(d, job, r->lost, err);
 }
 
 /* A job that reads in another order than it told is named once, and again when it is back. */
@@ -146,6 +184,31 @@ static void count_read(struct wt_daemon *d, struct wt_job *job, const struct wt_
         r->tier_reads[read->tier] += read->ranges;
         r->tier_bytes[read->tier] += read->bytes;
     }
+}
+
+/* A copy that a job did not find is looked for; one that it found damaged is dropped, since the
+ * size tells nothing of it, and made anew from cold when the policy wants it. */
+static void doubt_copy(struct wt_daemon *d, const struct wt_job *job, const struct lost_copy *c) {
+    struct wt_catalog_set *home = wt_catalog_home(&d->catalog, job->set, c->shard);
+    struct wt_shard_state *s = &home->shard[c->shard];
+    if (c->tier <= 0 || !(s->mask & (1u << c->tier)))
+        return;
+    if (c->damaged && wt_mover_add(d->mover, home, c->shard, -1, c->tier) == 0) {
+        wt_log(&d->log, WT_LOG_WARN,
+               "shard %" PRIu64 " of %s is damaged in tier %s, says job %s (%s): that copy is "
+               "dropped",
+               c->shard, home->d.m.name, wt_tier_name(d->tier[c->tier]), job->id, job->o.name);
+        return;
+    }
+    s->sure &= (uint8_t) ~(1u << c->tier);
+    d->doubts = true;
+}
+
+static void take_lost(struct wt_daemon *d, const struct wt_job *job, const json_t *lost) {
+    struct lost_copy c;
+    for (size_t i = 0; i < json_array_size(lost); i++)
+        if (parse_lost(d, job, json_array_get(lost, i), &c, NULL) == 0)
+            doubt_copy(d, job, &c);
 }
 
 static json_t *report_answer(const struct wt_daemon *d, const struct wt_job *job,
@@ -183,6 +246,7 @@ void wt_route_post_progress(void *arg, struct wt_call *call) {
         wt_daemon_half_life(d);
         for (size_t i = 0; i < r.n_reads; i++)
             count_read(d, job, &r.read[i]);
+        take_lost(d, job, r.lost);
         if (r.n_reads) {
             d->dirty = true;
             wt_planner_kick(d->planner);

@@ -34,6 +34,8 @@ struct wt_reconcile {
     const struct wt_log *log;
     uint64_t at, shape; /* next shard of all, valid for this shape of the catalog */
     bool pass, again;   /* a pass is under way; one more is to follow */
+    uint8_t doubt;      /* tiers of which nothing is sure: the pass says so, shard by shard, */
+    uint64_t doubted;   /* up to this one */
     struct probe probe[PROBES];
     unsigned probing;
     struct find *first, **last;
@@ -142,23 +144,28 @@ static bool look_at(struct wt_reconcile *r, struct wt_catalog_set *set, uint64_t
 static void pass(struct wt_reconcile *r) {
     if (r->shape != r->catalog->shape) {
         r->shape = r->catalog->shape;
-        r->at = 0;
+        r->at = r->doubted = 0;
     }
     for (unsigned n = 0; n < SLICE && r->at < r->catalog->shards; n++, r->at++) {
         uint64_t shard;
         struct wt_catalog_set *set = wt_catalog_at(r->catalog, r->at, &shard);
+        if (r->at == r->doubted) { /* once, also where the look has to be repeated */
+            set->shard[shard].sure &= (uint8_t)~r->doubt;
+            r->doubted++;
+        }
         if (!look_at(r, set, shard))
             return; /* a probe's end goes on */
     }
-    if (r->at < r->catalog->shards)
+    if (r->at < r->catalog->shards) {
         later(r);
-    else {
-        r->pass = r->again;
-        r->again = false;
-        r->at = 0;
-        if (r->pass)
-            later(r);
+        return;
     }
+    r->doubt = 0;
+    r->pass = r->again;
+    r->again = false;
+    r->at = 0;
+    if (r->pass)
+        later(r);
 }
 
 /* ---- LIST of what is not known ---- */
@@ -241,8 +248,14 @@ void wt_reconcile_kick(struct wt_reconcile *r) {
     if (r->pass)
         return;
     r->pass = true;
-    r->at = 0;
+    r->at = r->doubted = 0;
     later(r);
+}
+
+void wt_reconcile_doubt(struct wt_reconcile *r, uint32_t tier) {
+    r->doubt |= (uint8_t)(1u << tier);
+    r->pass = false; /* from the first shard on */
+    wt_reconcile_kick(r);
 }
 
 void wt_reconcile_stats(const struct wt_reconcile *r, struct wt_reconcile_stats *out) {

@@ -153,14 +153,18 @@ static void count_failure(struct wt_fetch *f, int tier) {
     struct wl_loader *l = f->l;
     if (f->rc == WT_EMISSING) {
         wt_count(&l->meter.tier[tier].misses, 1);
-        if (tier > 0)
+        if (tier > 0) {
             wt_residency_missed(&l->residency, f->chunk->shard, (unsigned)tier);
+            wt_reporter_lost(l->reporter, f->chunk->shard, (unsigned)tier, false);
+        }
     } else if (f->rc != WT_ECANCELED) {
         wt_count(&l->meter.tier[tier].failures, 1);
-        if (wt_err_blame(f->rc) == WT_BLAME_OBJECT)
+        if (wt_err_blame(f->rc) == WT_BLAME_OBJECT) {
             wt_log(&l->ctx->log, WT_LOG_WARN,
                    "loader: tier %s: shard %s: %s; the next copy is read",
                    wt_tier_name(l->ctx->tier[tier]), f->key, f->err.text);
+            wt_reporter_lost(l->reporter, f->chunk->shard, (unsigned)tier, f->rc == WT_ECORRUPT);
+        }
     }
 }
 

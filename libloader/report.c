@@ -20,6 +20,7 @@
 
 enum {
     READS_MAX = 65536,
+    LOST_MAX = 1024,
     ROWS_MAX = 4096,
     NEXT_MAX = 1024,
     RETRY_MS = 3000,
@@ -33,6 +34,12 @@ struct reading {
     uint32_t tier, ranges;
 };
 
+struct lost_copy {
+    uint64_t shard;
+    uint32_t tier;
+    bool damaged;
+};
+
 struct wt_reporter {
     struct wl_loader *l;
     pthread_t thread;
@@ -41,6 +48,8 @@ struct wt_reporter {
     bool stop, poked, ended;
     struct reading *reads; /* guarded by the mutex */
     size_t n_reads, cap;
+    struct lost_copy lost[LOST_MAX]; /* more than that is told the next time it happens */
+    size_t n_lost;
     /* the thread's own */
     struct wt_http *http;
     char id[64];
@@ -144,6 +153,18 @@ static json_t *take_reads(struct wt_reporter *r) {
     r->n_reads = n - used;
     if (r->n_reads)
         memmove(r->reads, r->reads + used, r->n_reads * sizeof *r->reads);
+    pthread_mutex_unlock(&r->mutex);
+    return rows;
+}
+
+static json_t *take_lost(struct wt_reporter *r) {
+    json_t *rows = json_array();
+    pthread_mutex_lock(&r->mutex);
+    for (size_t i = 0; i < r->n_lost; i++)
+        json_array_append_new(rows, json_pack("[I, s, s]", (json_int_t)r->lost[i].shard,
+                                              r->l->ctx->conf.tier[r->lost[i].tier].name,
+                                              r->lost[i].damaged ? "damaged" : "missing"));
+    r->n_lost = 0;
     pthread_mutex_unlock(&r->mutex);
     return rows;
 }
@@ -264,9 +285,9 @@ static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeo
     uint64_t epoch, step;
     json_t *place, *next = coming(r->l, &epoch, &step, &place);
     json_t *body =
-        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)epoch, "step",
-                  (json_int_t)step, "fetched", place, "reads", take_reads(r), "next", next,
-                  "stalled", stalls(r->l), "stalled_tiers", stalls_by_tier(r->l));
+        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)epoch, "step",
+                  (json_int_t)step, "fetched", place, "reads", take_reads(r), "lost", take_lost(r),
+                  "next", next, "stalled", stalls(r->l), "stalled_tiers", stalls_by_tier(r->l));
     char path[128];
     long status = 0;
     snprintf(path, sizeof path, "/v1/jobs/%s/progress", r->id);
@@ -392,6 +413,15 @@ void wt_reporter_read(struct wt_reporter *r, uint64_t shard, unsigned tier, uint
         wt_grow(&r->reads, &r->cap, r->n_reads + 1, sizeof *r->reads) == 0)
         r->reads[r->n_reads++] =
             (struct reading){.shard = shard, .bytes = bytes, .tier = tier, .ranges = 1};
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void wt_reporter_lost(struct wt_reporter *r, uint64_t shard, unsigned tier, bool damaged) {
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->mutex);
+    if (r->n_lost < LOST_MAX)
+        r->lost[r->n_lost++] = (struct lost_copy){shard, tier, damaged};
     pthread_mutex_unlock(&r->mutex);
 }
 

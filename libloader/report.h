@@ -13,7 +13,9 @@ int wt_reporter_new(struct wl_loader *l, struct wt_reporter **out, struct wt_err
 /* Last report and goodbye (a second at most), then joins. */
 void wt_reporter_free(struct wt_reporter *r);
 void wt_reporter_read(struct wt_reporter *r, uint64_t shard, unsigned tier,
-                      uint64_t bytes);        /* any thread */
+                      uint64_t bytes); /* any thread */
+/* The tier's copy is not there, or damaged: the daemon may count on it. Any thread. */
+void wt_reporter_lost(struct wt_reporter *r, uint64_t shard, unsigned tier, bool damaged);
 void wt_reporter_poke(struct wt_reporter *r); /* report soon: an epoch ended. Any thread */
 
 #endif

@@ -46,6 +46,8 @@ void wt_backend_url(struct wt_tier *tier, const char *shown); /* the URL without
 void wt_backend_prior(struct wt_tier *tier, double us);       /* in open, when better known */
 /* The tier is away, as open or a connection found out: down at once, then probed. */
 void wt_backend_down(struct wt_tier *tier, const struct wt_err *why);
+/* What it holds may be gone: a server was restarted, or flushed. */
+void wt_backend_lost(struct wt_tier *tier);
 enum { WT_STUCK_MAX = 8 };
 /* Workers that hang: at WT_STUCK_MAX the tier is down, until one returns. */
 void wt_backend_stuck(struct wt_tier *tier, int delta);

@@ -26,8 +26,10 @@ static double bandwidth_now(const struct wt_cost *c, uint64_t now_ns) {
     return prior_bandwidth + (c->bandwidth - prior_bandwidth) * trust(c->bandwidth_ns, now_ns);
 }
 
-static void learn(double *value, uint64_t *when, double sample, uint64_t now_ns) {
-    *value = *when ? *value + (sample - *value) * new_share : sample;
+/* believed: what is left of the old estimate now. An old one must not come back with a new sample.
+ */
+static void learn(double *value, uint64_t *when, double believed, double sample, uint64_t now_ns) {
+    *value = *when ? believed + (sample - believed) * new_share : sample;
     *when = now_ns;
 }
 
@@ -36,17 +38,20 @@ void wt_cost_sample(struct wt_cost *c, uint64_t bytes, double us, uint64_t now_n
         double moving = (double)bytes / bandwidth_now(c, now_ns) * 1e6;
         /* Never less than a tenth: the bandwidth is an estimate too. */
         double latency = us - moving > us / 10 ? us - moving : us / 10;
-        learn(&c->latency_us, &c->latency_ns, latency, now_ns);
+        learn(&c->latency_us, &c->latency_ns, latency_now(c, now_ns), latency, now_ns);
         return;
     }
     double latency = latency_now(c, now_ns);
+    if (us < latency) /* it cannot have been more than all of it */
+        learn(&c->latency_us, &c->latency_ns, latency, us, now_ns);
     double moving = us - latency > us / 10 ? us - latency : us / 10;
     if (moving > 0)
-        learn(&c->bandwidth, &c->bandwidth_ns, (double)bytes / moving * 1e6, now_ns);
+        learn(&c->bandwidth, &c->bandwidth_ns, bandwidth_now(c, now_ns),
+              (double)bytes / moving * 1e6, now_ns);
 }
 
 void wt_cost_failed(struct wt_cost *c, double us, uint64_t now_ns) {
-    learn(&c->latency_us, &c->latency_ns, us, now_ns);
+    learn(&c->latency_us, &c->latency_ns, latency_now(c, now_ns), us, now_ns);
 }
 
 double wt_cost_of(const struct wt_cost *c, uint64_t bytes, size_t ahead, size_t depth,

@@ -14,7 +14,7 @@
 
 enum {
     WT_COST_SMALL = 64 << 10, /* reads up to this size teach the latency */
-    WT_COST_HALF_LIFE_S = 30,
+    WT_COST_HALF_LIFE_S = 10,
 };
 
 struct wt_cost {

@@ -51,6 +51,7 @@ static unsigned caps_of(const struct wt_tier *tier) {
 void tier_came_back(struct wt_tier *tier) {
     uv_timer_stop(&tier->probe_timer);
     tier->caps = caps_of(tier);
+    wt_cost_init(&tier->cost, tier->cost.prior_us); /* what it took while it failed is past */
     wt_log(tier->log, WT_LOG_INFO, "tier %s (%s) is back after %.1f s", tier->opts.name,
            tier->shown, (double)(uv_hrtime() - tier->down_since_ns) / 1e9);
 }
@@ -93,6 +94,10 @@ void wt_backend_down(struct wt_tier *tier, const struct wt_err *why) {
     snprintf(tier->stats.last_error, sizeof tier->stats.last_error, "%s", why->text);
     if (wt_breaker_trip(&tier->breaker) == WT_BREAKER_OPENS)
         tier_went_down(tier, why->text);
+}
+
+void wt_backend_lost(struct wt_tier *tier) {
+    tier->stats.losses++;
 }
 
 void wt_backend_stuck(struct wt_tier *tier, int delta) {

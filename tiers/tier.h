@@ -175,6 +175,7 @@ struct wt_tier_stats {            /* counters since open; bytes count where they
     uint64_t errors[WT_OP_COUNT]; /* of these failed, but for missing and canceled ones */
     uint64_t bytes_read, bytes_written;
     uint64_t missing, corrupt, timeouts, cancels, down_count;
+    uint64_t losses; /* times that it was found to have lost, perhaps, what it held */
     uint32_t in_flight, queued, stuck;
     bool down;
     double latency_us,

@@ -7,4 +7,15 @@ if(WT_RADOS)
     endforeach()
     wt_ceph_test(fault_rados COMMAND $<TARGET_FILE:test_fault_rados> TIMEOUT 600)
     wt_ceph_test(fault_cephfs COMMAND $<TARGET_FILE:test_fault_rados_cephfs> TIMEOUT 300 MOUNT)
+
+    # Thirty faults over all three tiers; its Redis is its own. WAFERTIER_FAULT_SEED replays one.
+    add_executable(test_fault_storm storm.c storm_faults.c storm_reader.c rados_util.c ../servers/proxy.c
+        ../integration/daemon/kit.c)
+    target_link_libraries(test_fault_storm PRIVATE wt_options wt_loader wt_tiers wt_core PkgConfig::CMOCKA
+        PkgConfig::JANSSON Threads::Threads ${RADOS_LIBRARY})
+    set_target_properties(test_fault_storm PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_compile_definitions(test_fault_storm PRIVATE WAFERTIERD="$<TARGET_FILE:wafertierd>"
+        WAFERTIER="$<TARGET_FILE:wafertier>")
+    add_dependencies(test_fault_storm wafertier wafertierd)
+    wt_ceph_test(fault_storm COMMAND $<TARGET_FILE:test_fault_storm> TIMEOUT 400 MOUNT)
 endif()

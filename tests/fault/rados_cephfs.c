@@ -134,10 +134,93 @@ static void osd_stopped_in_reads(void **state) {
     free(data);
 }
 
+static void hand(const struct fault *f, const char *format) {
+    char command[1000], path[600];
+    snprintf(path, sizeof path, "%s/a", f->opts.url + strlen("file://"));
+    snprintf(command, sizeof command, format, path);
+    if (system(command) != 0)
+        fail_msg("%s", command);
+}
+
+/* A file has no sums of its own: what it lost shows, what was changed is for the reader's sums. */
+static void damaged_by_hand(void **state) {
+    struct fault *f = *state;
+    uint8_t *data = fault_bytes(SIZE, 4), *buf = malloc(SIZE);
+    size_t got;
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    hand(f, "timeout 20 truncate -s 9000000 '%s'");
+    fault_well(f, fault_get(f, "a", 0, buf, SIZE, &got));
+    assert_int_equal(got, 9000000);
+    assert_memory_equal(buf, data, got);
+    fault_well(f, fault_get(f, "a", 10000000, buf, SIZE, &got));
+    assert_int_equal(got, 0);
+    hand(f, "timeout 20 rm '%s'");
+    assert_int_equal(fault_get(f, "a", 0, buf, SIZE, &got), WT_EMISSING);
+    assert_false(wt_tier_is_down(f->tier));
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    reads_well(f, "a", data);
+    free(buf);
+    free(data);
+}
+
+static void set_quota(struct fault *f, unsigned long long bytes) {
+    fault_mon(f, NULL,
+              "{\"prefix\":\"osd pool set-quota\",\"pool\":\"cephfs_data\","
+              "\"field\":\"max_bytes\",\"val\":\"%llu\"}",
+              bytes);
+}
+
+static int put_numbered(struct fault *f, const uint8_t *data, int i) {
+    char key[32];
+    snprintf(key, sizeof key, "q/%d", i);
+    return fault_put(f, key, data, SIZE);
+}
+
+/* Full is not down: reads and removals go on, and puts as soon as there is room. */
+static void pool_at_its_quota(void **state) {
+    struct fault *f = *state;
+    uint8_t *data = fault_bytes(SIZE, 5);
+    snprintf(f->conf, sizeof f->conf, "%s/ceph.conf", getenv("WT_TEST_CEPH"));
+    snprintf(f->pool, sizeof f->pool, "fault-quota-%d", (int)getpid());
+    fault_daemon("up", "mgr.x"); /* quotas need its figures */
+    fault_connect(f);
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    set_quota(f, 1);
+    int rc = 0, n = 0;
+    for (uint64_t begin = uv_hrtime(); rc == 0 && uv_hrtime() - begin < UINT64_C(60000000000);) {
+        rc = put_numbered(f, data, n++);
+        uv_sleep(100);
+    }
+    assert_int_equal(rc, WT_EFULL);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(put_numbered(f, data, 1000 + i), WT_EFULL);
+    assert_false(wt_tier_is_down(f->tier));
+    reads_well(f, "a", data);
+    for (int i = 0; i < n - 1; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "q/%d", i);
+        fault_well(f, fault_remove(f, key));
+    }
+    set_quota(f, 0);
+    for (uint64_t begin = uv_hrtime(); rc != 0 && uv_hrtime() - begin < UINT64_C(60000000000);) {
+        rc = put_numbered(f, data, 2000);
+        uv_sleep(100);
+    }
+    assert_int_equal(rc, 0);
+    fault_remove(f, "q/2000");
+    fault_mon(f, NULL,
+              "{\"prefix\":\"osd pool delete\",\"pool\":\"%s\",\"pool2\":\"%s\","
+              "\"yes_i_really_really_mean_it\":true}",
+              f->pool, f->pool);
+    fault_disconnect(f);
+    free(data);
+}
+
 int main(void) {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {T(fuse_killed_and_remounted), T(mds_killed),
-                                       T(osd_stopped_in_reads)};
+                                       T(osd_stopped_in_reads), T(damaged_by_hand),
+                                       T(pool_at_its_quota)};
 #undef T
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

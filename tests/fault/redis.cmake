@@ -1,5 +1,5 @@
 # Faults of Redis: each group starts servers of its own.
-add_executable(test_fault_redis redis_kit.c redis_server.c redis_rights.c redis_data.c redis_cluster.c
+add_executable(test_fault_redis redis_kit.c redis_reading.c redis_server.c redis_rights.c redis_data.c redis_cluster.c
     redis_hostile.c ../servers/proxy.c)
 target_link_libraries(test_fault_redis PRIVATE wt_options wt_tiers PkgConfig::CMOCKA Threads::Threads)
 set_target_properties(test_fault_redis PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -147,6 +147,76 @@ static void slot_moved(struct kit *k) {
     assert_int_equal(kit_get(k, "o3", KIT_OBJECT, NULL), 0);
 }
 
+/* The same as slot_moved, under readers that never pause. The loop runs while the servers are
+ * told. */
+static void step_under_readers(struct moving *m, int node, const char *format, const char *id) {
+    char rest[200], args[300];
+    snprintf(rest, sizeof rest, format, m->slot, id);
+    snprintf(args, sizeof args, "%d cluster %s", node, rest);
+    kit_script_later(m->k, "cli", args);
+    kit_sleep(m->k, 300);
+}
+
+static void slot_moved_under_readers(struct kit *k) {
+    struct moving m;
+    char args[500], text[100];
+    open_and_fill(k);
+    find_chunk(k, &m);
+    struct kit_reading *r = kit_reading_start(k, "o3");
+    kit_sleep(k, 200);
+    step_under_readers(&m, m.to, "setslot %d importing %s", m.id[m.from]);
+    step_under_readers(&m, m.from, "setslot %d migrating %s", m.id[m.to]);
+    snprintf(args, sizeof args, "%d migrate 127.0.0.1 %u '%s' 0 5000", m.from, kit_port(k, m.to),
+             m.name);
+    kit_script_later(k, "cli", args);
+    kit_sleep(k, 300);
+    unsigned asked = r->ok;
+    kit_sleep(k, 200);
+    assert_true(r->ok > asked); /* through ASK */
+    step_under_readers(&m, m.to, "setslot %d node %s", m.id[m.to]);
+    step_under_readers(&m, m.from, "setslot %d node %s", m.id[m.to]);
+    unsigned moved = r->ok;
+    kit_sleep(k, 200);
+    assert_true(r->ok > moved);
+    assert_int_equal(r->failed, 0);
+    kit_reading_stop(k, r);
+    snprintf(args, sizeof args, "%d exists '%s'", m.to, m.name);
+    kit_ask(k, args, text, sizeof text);
+    assert_string_equal(text, "1"); /* it did move */
+}
+
+/* A cluster that wants all of its slots says CLUSTERDOWN while one of its servers is away. */
+static void cluster_down(struct kit *k) {
+    char args[100];
+    struct wt_err err = {0};
+    open_and_fill(k);
+    for (int n = 0; n < 3; n++) {
+        snprintf(args, sizeof args, "%d config set cluster-require-full-coverage yes", n);
+        kit_script(k, "cli", args);
+    }
+    kit_script(k, "kill", "2");
+    bool told = false;
+    uint64_t begin = uv_hrtime();
+    for (int i = 0; !told && uv_hrtime() - begin < UINT64_C(20000000000); i++) {
+        char key[20];
+        snprintf(key, sizeof key, "o%d", i % OBJECTS);
+        int rc = kit_get(k, key, KIT_OBJECT, &err);
+        assert_true(rc == 0 || rc == WT_EDOWN || rc == WT_ETIMEDOUT);
+        told = strstr(err.text, "cluster") != NULL;
+        kit_sleep(k, 50);
+    }
+    assert_true(told);
+    kit_script(k, "up", "2");
+    kit_until_down(k, false);
+    int rc = WT_EDOWN;
+    for (int n = 0; n < 200 && rc != 0; n++) {
+        rc = kit_put(k, "new", KIT_OBJECT);
+        kit_sleep(k, 50);
+    }
+    assert_int_equal(rc, 0);
+    assert_int_equal(kit_get(k, "new", KIT_OBJECT, NULL), 0);
+}
+
 static void cluster_by_single_url(struct kit *k) {
     char url[100], key[20];
     struct wt_err err;
@@ -166,7 +236,9 @@ const struct kit_test kit_cluster_tests[] = {
     {"spreads over the servers", spreads},
     {"a server killed, and back", node_killed},
     {"all killed, and back", all_killed},
-    {"a slot moved while reading", slot_moved},
+    {"a slot moved between reads", slot_moved},
+    {"a slot moved while reading", slot_moved_under_readers},
+    {"a cluster that is down as a whole", cluster_down},
     {"a cluster's node named as a single server", cluster_by_single_url},
     {NULL, NULL},
 };

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { KIT_DEADLINE_MS = 3000, KIT_OBJECT = 3 * 1000 * 1000 + 7 };
+enum { KIT_READERS = 8, KIT_DEADLINE_MS = 3000, KIT_OBJECT = 3 * 1000 * 1000 + 7 };
 
 struct kit {
     char dir[64]; /* of the servers */
@@ -57,6 +57,20 @@ int kit_put(struct kit *k, const char *key, size_t len);
 int kit_get(struct kit *k, const char *key, size_t len, struct wt_err *err);
 int kit_stat(struct kit *k, const char *key);
 int kit_remove(struct kit *k, const char *key);
+
+/* Readers that go on and on; what they get must be right or a proper error. */
+struct kit_reading {
+    struct kit *k;
+    struct wt_req req[KIT_READERS];
+    uint8_t *buf[KIT_READERS], *want;
+    unsigned ok, failed, busy;
+    unsigned seen[64]; /* by -rc */
+    bool stop, bad;
+};
+/* key: of KIT_OBJECT bytes, put before; it must live as long. They run while the loop does. */
+struct kit_reading *kit_reading_start(struct kit *k, const char *key);
+/* Ends them, and checks what they got. */
+void kit_reading_stop(struct kit *k, struct kit_reading *r);
 
 /* The tests, by topic: each fills a NULL-terminated table. */
 struct kit_test {

@@ -5,70 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READERS = 8 };
-
-/* Readers that go on and on; what they get must be right or a proper error. */
-struct reading {
-    struct kit *k;
-    struct wt_req req[READERS];
-    uint8_t *buf[READERS], *want;
-    unsigned ok, failed, busy;
-    unsigned seen[64]; /* by -rc */
-    bool stop, bad;
-};
-
-static void on_read(struct wt_req *req) {
-    struct reading *r = req->arg;
-    r->busy--;
-    if (req->rc == 0) {
-        r->ok++;
-        r->bad |= req->got != KIT_OBJECT || memcmp(req->buf, r->want, KIT_OBJECT) != 0;
-    } else {
-        r->failed++;
-        r->seen[-req->rc]++;
-    }
-    memset(req->buf, 0x77, KIT_OBJECT);
-    if (!r->stop && wt_tier_submit(r->k->tier, req) == 0)
-        r->busy++;
-}
-
-static struct reading *start_reading(struct kit *k) {
-    struct reading *r = calloc(1, sizeof *r);
-    r->k = k;
-    r->want = malloc(KIT_OBJECT);
-    kit_fill(r->want, KIT_OBJECT, "o");
-    for (int i = 0; i < READERS; i++) {
-        r->buf[i] = malloc(KIT_OBJECT);
-        r->req[i] = (struct wt_req){.op = WT_OP_GET,
-                                    .key = "o",
-                                    .buf = r->buf[i],
-                                    .len = KIT_OBJECT,
-                                    .timeout_ms = KIT_DEADLINE_MS,
-                                    .done = on_read,
-                                    .arg = r};
-        assert_int_equal(wt_tier_submit(k->tier, &r->req[i]), 0);
-        r->busy++;
-    }
-    return r;
-}
-
-static void stop_reading(struct kit *k, struct reading *r) {
-    r->stop = true;
-    for (int i = 0; i < 500 && r->busy; i++)
-        kit_sleep(k, 10);
-    assert_int_equal(r->busy, 0);
-    assert_false(r->bad);
-    /* Nobody writes to a buffer whose request is over. */
-    kit_sleep(k, 50);
-    for (int i = 0; i < READERS; i++)
-        for (size_t b = 0; b < KIT_OBJECT; b += 991)
-            assert_int_equal(r->buf[i][b], 0x77);
-    for (int i = 0; i < READERS; i++)
-        free(r->buf[i]);
-    free(r->want);
-    free(r);
-}
-
 static void open_url(struct kit *k) {
     char url[400];
     kit_url(k, url, sizeof url);
@@ -78,7 +14,7 @@ static void open_url(struct kit *k) {
 static void killed_under_load(struct kit *k) {
     open_url(k);
     assert_int_equal(kit_put(k, "o", KIT_OBJECT), 0);
-    struct reading *r = start_reading(k);
+    struct kit_reading *r = kit_reading_start(k, "o");
     kit_sleep(k, 200);
     assert_true(r->ok > 0);
     assert_int_equal(r->failed, 0);
@@ -96,7 +32,7 @@ static void killed_under_load(struct kit *k) {
     unsigned before = r->ok;
     kit_sleep(k, 300);
     assert_true(r->ok > before);
-    stop_reading(k, r);
+    kit_reading_stop(k, r);
 }
 
 static void restarted_while_idle(struct kit *k) {
@@ -174,9 +110,9 @@ static void loading(struct kit *k) {
 
 static void flushed_under_load(struct kit *k) {
     open_url(k);
-    struct reading *r = NULL;
+    struct kit_reading *r = NULL;
     assert_int_equal(kit_put(k, "o", KIT_OBJECT), 0);
-    r = start_reading(k);
+    r = kit_reading_start(k, "o");
     for (int i = 0; i < 20; i++) {
         kit_sleep(k, 30);
         kit_script(k, "flush", "");
@@ -191,7 +127,7 @@ static void flushed_under_load(struct kit *k) {
     assert_true(r->seen[-WT_EMISSING] > 0);
     assert_int_equal(r->failed, r->seen[-WT_EMISSING] + r->seen[-WT_ECHANGED]);
     assert_false(wt_tier_is_down(k->tier));
-    stop_reading(k, r);
+    kit_reading_stop(k, r);
     struct wt_req usage = {.op = WT_OP_USAGE};
     assert_int_equal(kit_do(k, &usage), 0);
     kit_sleep(k, 50);
@@ -206,14 +142,14 @@ static void connections_killed(struct kit *k) {
     open_url(k);
     assert_int_equal(kit_put(k, "o", KIT_OBJECT), 0);
     kit_sleep(k, 1200); /* a good life, so that they come back at once */
-    struct reading *r = start_reading(k);
+    struct kit_reading *r = kit_reading_start(k, "o");
     for (int i = 0; i < 3; i++) {
         kit_script(k, "cli", "client kill type normal");
         kit_sleep(k, 1300);
     }
     assert_int_equal(r->failed, 0);
     assert_true(r->ok > 0);
-    stop_reading(k, r);
+    kit_reading_stop(k, r);
 }
 
 static void too_many_clients(struct kit *k) {
@@ -234,6 +170,22 @@ static void too_many_clients(struct kit *k) {
     assert_non_null(strstr(k->lines, "raise maxclients"));
 }
 
+/* Somebody made a replica of it: reads go on, and who writes is told. */
+static void read_only_replica(struct kit *k) {
+    open_url(k);
+    assert_int_equal(kit_put(k, "o", KIT_OBJECT), 0);
+    kit_script(k, "cli", "replicaof 127.0.0.1 1");
+    assert_int_equal(kit_get(k, "o", KIT_OBJECT, NULL), 0);
+    struct wt_req remove = {.op = WT_OP_REMOVE, .key = "o"};
+    assert_int_equal(kit_do(k, &remove), WT_EDENIED);
+    assert_non_null(strstr(remove.err.text, "read-only replica"));
+    assert_int_equal(kit_put(k, "p", KIT_OBJECT), WT_EDENIED);
+    assert_false(wt_tier_is_down(k->tier));
+    kit_script(k, "cli", "replicaof no one");
+    assert_int_equal(kit_put(k, "p", KIT_OBJECT), 0);
+    assert_int_equal(kit_get(k, "p", KIT_OBJECT, NULL), 0);
+}
+
 const struct kit_test kit_server_tests[] = {
     {"killed under load, and back", killed_under_load},
     {"restarted empty while idle", restarted_while_idle},
@@ -242,5 +194,6 @@ const struct kit_test kit_server_tests[] = {
     {"FLUSHALL under load", flushed_under_load},
     {"connections killed", connections_killed},
     {"too many clients", too_many_clients},
+    {"a read-only replica", read_only_replica},
     {NULL, NULL},
 };

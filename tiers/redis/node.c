@@ -234,6 +234,7 @@ bool rds_node_mark(const struct rds_node *node, char out[RDS_NAME_SIZE]) {
 static void contents_gone(struct rds_node *node, const char *how) {
     rds_cache_clear(&node->r->cache);
     rds_count_forget(node->r);
+    wt_backend_lost(node->r->tier);
     wt_log(node->r->log, WT_LOG_WARN, "redis %s %s: what it held may be gone", node->name, how);
 }
 

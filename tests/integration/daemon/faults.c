@@ -82,6 +82,33 @@ static void a_damaged_warm_copy_is_replaced(void **state) {
     assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS);
 }
 
+/* What a job says of copies that it did not find, or found damaged. */
+static void lost_copies_come_back(void **state) {
+    struct kit *k = *state;
+    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    char path[96], id[64];
+    kit_start(k);
+    snprintf(id, sizeof id, "%s", kit_register(k, "wafers"));
+    json_decref(kit_report(k, id, 0, 0, SHARDS, "cold", size));
+    kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 10000);
+    shell("rm \"$(find %s/wafers/shards -type f | sort | head -n 1)\"", k->hot);
+    damage(k->hot, 2); /* of what is left: shard 2 */
+    assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS - 2);
+    snprintf(path, sizeof path, "/v1/jobs/%s/progress", id);
+    json_decref(kit_call(k, "POST", path,
+                         "{\"epoch\":0,\"step\":4,\"lost\":[[0,\"hot\",\"missing\"],"
+                         "[2,\"hot\",\"damaged\"],[3,\"hot\",\"missing\"],"
+                         "[3,\"cold\",\"damaged\"]]}",
+                         NULL));
+    uint64_t end = kit_now() + 15000;
+    while (kit_count_equal(k, k->hot, "wafers") < SHARDS && kit_now() < end)
+        kit_sleep(50);
+    assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS);
+    json_t *o = kit_call(k, "GET", "/v1/stats", NULL, NULL);
+    assert_int_equal(kit_int(o, "reconcile.lost"), 1); /* the other one was there all the time */
+    json_decref(o);
+}
+
 static void a_drop_needs_the_cold_copy(void **state) {
     struct kit *k = *state;
     uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
@@ -186,6 +213,10 @@ static void wrong_requests_are_answered(void **state) {
         "{\"epoch\":0,\"step\":0,\"reads\":[[0,\"attic\",1,1]]}",
         "{\"epoch\":0,\"step\":0,\"reads\":[[0,\"cold\",1,1,1]]}",
         "{\"epoch\":0,\"step\":0,\"reads\":[[0,\"cold\",1,1],[0,\"cold\",1]]}",
+        "{\"epoch\":0,\"step\":0,\"lost\":{}}",
+        "{\"epoch\":0,\"step\":0,\"lost\":[[8,\"hot\",\"missing\"]]}",
+        "{\"epoch\":0,\"step\":0,\"lost\":[[0,\"attic\",\"missing\"]]}",
+        "{\"epoch\":0,\"step\":0,\"lost\":[[0,\"hot\",\"stolen\"]]}",
         "{\"epoch\":0,\"step\":0,\"next\":[8]}",
         "{\"epoch\":0,\"step\":0,\"next\":[\"a\"]}",
     };
@@ -304,6 +335,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(a_damaged_cold_copy_is_never_promoted),
         T(a_damaged_warm_copy_is_replaced),
+        T(lost_copies_come_back),
         T(a_drop_needs_the_cold_copy),
         T(a_tier_that_is_away),
         T(wrong_requests_are_answered),

@@ -107,6 +107,20 @@ static void cost_forgets(void **state) {
     assert_true(wt_cost_of(&c, 0, 0, 1, second + 1000 * second) < 200);
     /* A clock that steps back does no harm. */
     assert_true(wt_cost_of(&c, 0, 0, 0, 0) > 9e6);
+    /* What was forgotten does not come back with the next good read. */
+    wt_cost_sample(&c, 4096, 100, second + 1000 * second);
+    assert_true(wt_cost_of(&c, 0, 0, 1, second + 1000 * second) < 200);
+}
+
+/* Whole objects alone are read: they tell that the latency is less than it was taken for. */
+static void cost_of_large_reads(void **state) {
+    (void)state;
+    struct wt_cost c;
+    wt_cost_init(&c, 100);
+    wt_cost_failed(&c, 1e6, second);
+    for (int i = 0; i < 40; i++)
+        wt_cost_sample(&c, 8 << 20, 10000, second);
+    assert_true(wt_cost_of(&c, 0, 0, 1, second) < 20000);
 }
 
 static void cost_stays_sane(void **state) {
@@ -256,6 +270,7 @@ int main(void) {
         cmocka_unit_test(breaker_backs_off),
         cmocka_unit_test(cost_learns),
         cmocka_unit_test(cost_forgets),
+        cmocka_unit_test(cost_of_large_reads),
         cmocka_unit_test(cost_stays_sane),
         cmocka_unit_test(deadlines_in_order),
         cmocka_unit_test(urls),
