@@ -57,14 +57,27 @@ static void on_move_ended(void *arg) {
     wt_planner_kick(d->planner);
 }
 
+static bool may_change(void *arg) {
+    const struct wt_daemon *d = arg;
+    return d->lock && wt_lock_held(d->lock);
+}
+
 static void on_set_added(void *arg, struct wt_catalog_set *set) {
     struct wt_daemon *d = arg;
-    bool remembered = d->state && wt_state_apply(d->state, &d->catalog, set);
-    if (remembered)
-        wt_reconcile_kick(d->reconcile);
-    else
-        wt_reconcile_find(d->reconcile, set);
+    if (d->state)
+        wt_state_apply(d->state, &d->catalog, set);
+    wt_reconcile_kick(d->reconcile);
+    /* Moves of the last moments may not have been noted, or another daemon may have made some. */
+    wt_reconcile_find(d->reconcile, set);
     wt_planner_kick(d->planner);
+}
+
+/* Made anew where it has room beside all else: a damaged copy may be of any size. */
+static void on_damage(void *arg, struct wt_catalog_set *set, uint64_t shard, uint32_t tier) {
+    struct wt_daemon *d = arg;
+    bool room = wt_planner_room(d->planner, tier, wt_catalog_size(set, shard));
+    if (wt_mover_repair(d->mover, set, shard, tier, room) < 0) /* met again by its entry */
+        wt_catalog_hold(&d->catalog, set, shard, tier, wt_daemon_now_s(d), false);
 }
 
 static void find_sets(struct wt_daemon *d) {
@@ -88,11 +101,28 @@ static void tell_status(struct wt_daemon *d) {
         wt_notify_status("standing by: %.200s", d->lock ? wt_lock_why(d->lock) : "starting");
 }
 
-/* Another daemon may have moved things meanwhile: nothing above cold is sure any more. */
+/* Another daemon may have moved things meanwhile: nothing above cold is sure any more, and there
+ * may be copies that we do not know of. */
 static void doubt_everything(struct wt_daemon *d) {
-    for (size_t i = 0; i < d->catalog.n_sets; i++)
-        for (uint64_t k = 0; k < d->catalog.set[i]->d.m.shards; k++)
-            d->catalog.set[i]->shard[k].sure = 1;
+    for (size_t i = 0; i < d->catalog.n_sets; i++) {
+        wt_catalog_doubt(d->catalog.set[i], UINT8_MAX);
+        if (!d->catalog.set[i]->retired)
+            wt_reconcile_find(d->reconcile, d->catalog.set[i]);
+    }
+}
+
+/* A tier that was away may have come back with less. */
+static void doubt_tiers(struct wt_daemon *d) {
+    for (uint32_t t = 1; t < d->n_tiers; t++) {
+        struct wt_tier_stats s;
+        wt_tier_stats(d->tier[t], &s);
+        if (s.down_count == d->downs[t] || s.down)
+            continue;
+        d->downs[t] = s.down_count;
+        for (size_t i = 0; i < d->catalog.n_sets; i++)
+            wt_catalog_doubt(d->catalog.set[i], (uint8_t)(1u << t));
+        wt_reconcile_kick(d->reconcile);
+    }
 }
 
 static int open_state(struct wt_daemon *d) {
@@ -114,6 +144,7 @@ static void on_lock(void *arg, bool held) {
     if (!held) {
         wt_planner_enable(d->planner, false);
         wt_mover_enable(d->mover, false);
+        wt_scrub_enable(d->scrub, false);
         tell_status(d);
         return;
     }
@@ -129,6 +160,7 @@ static void on_lock(void *arg, bool held) {
     wt_planner_ask_usage(d->planner);
     wt_mover_enable(d->mover, true);
     wt_planner_enable(d->planner, true);
+    wt_scrub_enable(d->scrub, true);
     tell_status(d);
 }
 
@@ -162,6 +194,7 @@ static void on_tick(uv_timer_t *timer) {
     if (!wt_daemon_active(d))
         return;
     wt_catalog_reap(&d->catalog);
+    doubt_tiers(d);
     if (due(&d->usage_ms, now, USAGE_MS))
         wt_planner_ask_usage(d->planner);
     if (due(&d->reconciled_ms, now, RECONCILE_MS)) {
@@ -204,6 +237,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     if (rc < 0)
         return rc;
     wt_mover_on_end(d->mover, on_move_ended, d);
+    wt_mover_on_change(d->mover, may_change, d);
     d->jobs = wt_jobs_new();
     d->planner =
         wt_planner_new(d->loop, &(struct wt_planner_opts){.tiers = d->tier,
@@ -214,8 +248,11 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
                                                           .report_ms = &d->conf.report_interval});
     d->datasets = wt_datasets_new(d->tier[0], &d->catalog, &d->log);
     d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
-    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile)
+    d->scrub = wt_scrub_new(d->loop, d->tier, &d->catalog, d->mover, &d->conf.scrub, &d->log);
+    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile || !d->scrub)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
+    wt_reconcile_on_damage(d->reconcile, on_damage, d);
+    wt_scrub_on_damage(d->scrub, on_damage, d);
     wt_jobs_on_remove(d->jobs, on_job_removed, d);
     wt_datasets_on_added(d->datasets, on_set_added, d);
     wt_daemon_half_life(d);

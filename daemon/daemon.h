@@ -39,13 +39,15 @@ struct wt_daemon {
     struct wt_planner *planner;
     struct wt_datasets *datasets;
     struct wt_reconcile *reconcile;
+    struct wt_scrub *scrub;
     struct wt_lock *lock;
     struct wt_control *control;
     struct wt_read_stats reads;
     uint64_t started_ms;
     uint64_t saved_ms, usage_ms, found_ms, reconciled_ms; /* when each was last done */
     uint64_t job_expired;
-    bool dirty; /* something that a snapshot keeps has changed */
+    bool dirty;                   /* something that a snapshot keeps has changed */
+    uint64_t downs[WT_TIERS_MAX]; /* of each tier, when its copies were last doubted */
 
     uv_timer_t tick, watchdog, hurry;
     bool timers_open;

@@ -54,6 +54,8 @@ int wt_mover_new(uv_loop_t *loop, struct wt_tier *const *tiers, struct wt_catalo
                  struct wt_err *err);
 /* `ended` is called after each move, when the catalog is up to date. */
 void wt_mover_on_end(struct wt_mover *m, void (*ended)(void *arg), void *arg);
+/* Asked before each request that changes a tier: false ends the attempt. None set: always. */
+void wt_mover_on_change(struct wt_mover *m, bool (*may)(void *arg), void *arg);
 /* Retries and pauses; moves and bytes stay. */
 void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf);
 
@@ -64,6 +66,10 @@ int wt_mover_add(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard,
  * one that has not begun by then is canceled. UINT64_MAX: none. */
 int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to,
                      int drop, uint64_t due_ms);
+/* A copy in `tier` was found damaged: the catalog loses it, the object is removed, and with `anew`
+ * it is copied again from another tier. WT_EBUSY as above, with nothing changed. */
+int wt_mover_repair(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
+                    bool anew);
 /* Seconds that a copy from cold takes, as measured; how many moves run at a time; copies queued. */
 void wt_mover_pace(const struct wt_mover *m, double *copy_s, uint32_t *moves, uint32_t *queued);
 /* Off (as it begins): what is queued is forgotten, what runs is cancelled. */

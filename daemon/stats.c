@@ -193,6 +193,15 @@ static json_t *move_counts(struct wt_daemon *d) {
                      number(s.bytes), "from_cold", number(s.from_cold), "late", number(s.late));
 }
 
+static json_t *scrub_json(struct wt_daemon *d) {
+    struct wt_scrub_stats s;
+    wt_scrub_stats(d->scrub, &s);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "passes", number(s.passes), "copies",
+                     number(s.copies), "bytes", number(s.bytes), "missing", number(s.missing),
+                     "damaged", number(s.damaged), "cold_missing", number(s.cold_missing),
+                     "cold_damaged", number(s.cold_damaged));
+}
+
 static json_t *reconcile_json(struct wt_daemon *d) {
     struct wt_reconcile_stats s;
     wt_reconcile_stats(d->reconcile, &s);
@@ -214,15 +223,16 @@ static json_t *foresight_json(struct wt_daemon *d) {
 
 json_t *wt_stats_json(struct wt_daemon *d) {
     const struct wt_read_stats *r = &d->reads;
-    return json_pack(
-        "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o, s:o}",
-        "version", WAFERTIER_VERSION_STRING, "uptime_s",
-        seconds(wt_daemon_now_ms(d) - d->started_ms), "active", wt_daemon_active(d), "tiers",
-        tiers_array(d), "moves", move_counts(d), "jobs", number(wt_jobs_count(d->jobs)), "reads",
-        "total", number(r->reads), "hits", number(r->hits), "misses", number(r->misses), "bytes",
-        number(r->bytes), "datasets", number(d->catalog.n_sets), "shards",
-        number(d->catalog.shards), "reconcile", reconcile_json(d), "half_life_s",
-        wt_planner_get_half_life(d->planner), "policy_passes",
-        number(wt_planner_passes(d->planner)), "jobs_expired", number(d->job_expired), "foresight",
-        foresight_json(d));
+    return json_pack("{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, "
+                     "s:o, s:o, s:o, s:o}",
+                     "version", WAFERTIER_VERSION_STRING, "uptime_s",
+                     seconds(wt_daemon_now_ms(d) - d->started_ms), "active", wt_daemon_active(d),
+                     "tiers", tiers_array(d), "moves", move_counts(d), "jobs",
+                     number(wt_jobs_count(d->jobs)), "reads", "total", number(r->reads), "hits",
+                     number(r->hits), "misses", number(r->misses), "bytes", number(r->bytes),
+                     "datasets", number(d->catalog.n_sets), "shards", number(d->catalog.shards),
+                     "reconcile", reconcile_json(d), "half_life_s",
+                     wt_planner_get_half_life(d->planner), "policy_passes",
+                     number(wt_planner_passes(d->planner)), "jobs_expired", number(d->job_expired),
+                     "foresight", foresight_json(d), "scrub", scrub_json(d));
 }
