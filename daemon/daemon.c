@@ -48,7 +48,7 @@ static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t s
     d->dirty = true;
     if (d->planner)
         wt_planner_touched(d->planner, set, shard);
-    if (d->state)
+    if (d->state && !d->applying)
         wt_state_note(d->state, set, shard, tier, held);
 }
 
@@ -64,8 +64,10 @@ static bool may_change(void *arg) {
 
 static void on_set_added(void *arg, struct wt_catalog_set *set) {
     struct wt_daemon *d = arg;
+    d->applying = true; /* what is remembered is noted already */
     if (d->state)
         wt_state_apply(d->state, &d->catalog, set);
+    d->applying = false;
     wt_reconcile_kick(d->reconcile);
     /* Moves of the last moments may not have been noted, or another daemon may have made some. */
     wt_reconcile_find(d->reconcile, set);

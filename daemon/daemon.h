@@ -46,6 +46,7 @@ struct wt_daemon {
     uint64_t started_ms;
     uint64_t saved_ms, usage_ms, found_ms, reconciled_ms; /* when each was last done */
     uint64_t job_expired;
+    bool applying;                /* the state is put into the catalog */
     bool dirty;                   /* something that a snapshot keeps has changed */
     uint64_t downs[WT_TIERS_MAX]; /* of each tier, when its copies were last doubted */
 

@@ -24,6 +24,7 @@ struct find { /* a LIST to do */
     struct find *next;
     char name[WT_DATASET_NAME];
     uint32_t tier;
+    bool told; /* that it failed */
 };
 
 struct wt_reconcile {
@@ -225,8 +226,11 @@ static void on_listed(struct wt_req *req) {
     struct wt_reconcile *r = req->arg;
     r->listing = false;
     if (req->rc < 0 && req->rc != WT_EMISSING) {
-        wt_log(r->log, WT_LOG_WARN, "copies of data set %s cannot be looked for now: %s",
-               r->first->name, req->err.text);
+        if (req->rc != WT_ECANCELED && !r->first->told)
+            wt_log(r->log, WT_LOG_WARN,
+                   "copies of data set %s cannot be looked for now, tried again later: %s",
+                   r->first->name, req->err.text);
+        r->first->told = true;
         fail_find(r);
     } else {
         free(pop_find(r));
