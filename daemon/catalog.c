@@ -129,6 +129,11 @@ void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
         c->changed(c->arg, set, shard, tier, true);
 }
 
+void wt_catalog_doubt(struct wt_catalog_set *set, uint8_t tiers) {
+    for (uint64_t i = 0; i < set->d.m.shards; i++)
+        set->shard[i].sure &= (uint8_t)(~tiers | 1);
+}
+
 void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
                      uint32_t tier) {
     struct wt_shard_state *s = &set->shard[shard];

@@ -102,6 +102,8 @@ void wt_catalog_quota(struct wt_catalog_set *set, uint32_t tier, uint64_t bytes)
  */
 void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
                      uint32_t tier, uint32_t now, bool sure);
+/* The tiers of this mask are believed to hold what they hold, no longer seen. */
+void wt_catalog_doubt(struct wt_catalog_set *set, uint8_t tiers);
 void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
                      uint32_t tier);
 

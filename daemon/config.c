@@ -263,6 +263,27 @@ static const struct wt_conf_opt options[] = {
      .reloadable = true,
      .help = "its first line is the token that other hosts send; a reload reads it again"},
 
+    {.section = "scrub",
+     .name = "rate",
+     .type = WT_CONF_SIZE,
+     AT(scrub.rate),
+     .def = "16MiB",
+     .min = 0,
+     .max = 1e12,
+     .unit = "bytes/s",
+     .reloadable = true,
+     .help = "copies are read and verified at this rate at most, while nothing moves; 0: never"},
+    {.section = "scrub",
+     .name = "every",
+     .type = WT_CONF_TIME,
+     AT(scrub.every_ms),
+     .def = "7d",
+     .min = 1000,
+     .max = 365 * 86400e3,
+     .unit = "ms",
+     .reloadable = true,
+     .help = "each copy is verified once in this time, where the rate suffices"},
+
     WT_TIER_CONF_ROWS(true),
 };
 

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "daemon/mover.h"
 #include "daemon/policy/policy.h"
+#include "daemon/scrub.h"
 #include "tiers/tier.h"
 
 struct wt_daemon_conf {
@@ -31,6 +32,7 @@ struct wt_daemon_conf {
 
     int64_t moves, retries, queue;
     uint64_t bytes_in_flight, backoff, backoff_max;
+    struct wt_scrub_conf scrub;
 
     /* derived by the load */
     enum wt_log_level log_level;

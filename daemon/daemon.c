@@ -50,17 +50,24 @@ static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t s
     d->dirty = true;
     if (d->planner)
         wt_planner_touched(d->planner, set, shard);
-    if (d->state)
+    if (d->state && !d->applying)
         wt_state_note(d->state, set, shard, tier, held);
+}
+
+static bool may_change(void *arg) {
+    const struct wt_daemon *d = arg;
+    return d->lock && wt_lock_held(d->lock);
 }
 
 static void on_set_added(void *arg, struct wt_catalog_set *set) {
     struct wt_daemon *d = arg;
-    bool remembered = d->state && wt_state_apply(d->state, &d->catalog, set);
-    if (remembered)
-        wt_reconcile_kick(d->reconcile);
-    else
-        wt_reconcile_find(d->reconcile, set);
+    d->applying = true; /* what is remembered is noted already */
+    if (d->state)
+        wt_state_apply(d->state, &d->catalog, set);
+    d->applying = false;
+    wt_reconcile_kick(d->reconcile);
+    /* Moves of the last moments may not have been noted, or another daemon may have made some. */
+    wt_reconcile_find(d->reconcile, set);
     if (d->rules)
         wt_rules_apply(d->rules, set);
     wt_daemon_event(d, "dataset",
@@ -74,6 +81,14 @@ static void on_rules(void *arg) {
     struct wt_daemon *d = arg;
     d->dirty = true;
     wt_planner_kick(d->planner);
+}
+
+/* Made anew where it has room beside all else: a damaged copy may be of any size. */
+static void on_damage(void *arg, struct wt_catalog_set *set, uint64_t shard, uint32_t tier) {
+    struct wt_daemon *d = arg;
+    bool room = wt_planner_room(d->planner, tier, wt_catalog_size(set, shard));
+    if (wt_mover_repair(d->mover, set, shard, tier, room) < 0) /* met again by its entry */
+        wt_catalog_hold(&d->catalog, set, shard, tier, wt_daemon_now_s(d), false);
 }
 
 void wt_daemon_find_sets(struct wt_daemon *d) {
@@ -97,11 +112,14 @@ static void tell_status(struct wt_daemon *d) {
         wt_notify_status("standing by: %.200s", d->lock ? wt_lock_why(d->lock) : "starting");
 }
 
-/* Another daemon may have moved things meanwhile: nothing above cold is sure any more. */
+/* Another daemon may have moved things meanwhile: nothing above cold is sure any more, and there
+ * may be copies that we do not know of. */
 static void doubt_everything(struct wt_daemon *d) {
-    for (size_t i = 0; i < d->catalog.n_sets; i++)
-        for (uint64_t k = 0; k < d->catalog.set[i]->d.m.shards; k++)
-            d->catalog.set[i]->shard[k].sure = 1;
+    for (size_t i = 0; i < d->catalog.n_sets; i++) {
+        wt_catalog_doubt(d->catalog.set[i], UINT8_MAX);
+        if (!d->catalog.set[i]->retired)
+            wt_reconcile_find(d->reconcile, d->catalog.set[i]);
+    }
 }
 
 static int open_state(struct wt_daemon *d) {
@@ -136,6 +154,7 @@ static void on_lock(void *arg, bool held) {
         wt_mover_enable(d->mover, false);
         wt_requests_abort(d->requests, "this daemon lost its lock and moves nothing any more");
         wt_daemon_watch(d);
+        wt_scrub_enable(d->scrub, false);
         tell_status(d);
         return;
     }
@@ -152,6 +171,7 @@ static void on_lock(void *arg, bool held) {
     wt_mover_enable(d->mover, true);
     wt_planner_enable(d->planner, true);
     wt_daemon_watch(d);
+    wt_scrub_enable(d->scrub, true);
     tell_status(d);
 }
 
@@ -177,14 +197,15 @@ static bool due(uint64_t *last, uint64_t now, uint64_t interval) {
     return true;
 }
 
-/* A server that was restarted or flushed has nothing of what it is believed to hold; what a job did
- * not find is looked for by ourselves. */
+/* A server that was restarted, flushed or away may have nothing of what it is believed to hold;
+ * what a job did not find is looked for by ourselves. */
 static void look_for_losses(struct wt_daemon *d, uint64_t now) {
     for (uint32_t t = 1; t < d->n_tiers; t++) {
         struct wt_tier_stats s;
         wt_tier_stats(d->tier[t], &s);
-        if (s.losses != d->losses[t] && !s.down) {
+        if ((s.losses != d->losses[t] || s.down_count != d->downs[t]) && !s.down) {
             d->losses[t] = s.losses;
+            d->downs[t] = s.down_count;
             wt_reconcile_doubt(d->reconcile, t);
         }
     }
@@ -250,6 +271,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     if (rc < 0)
         return rc;
     wt_mover_on_change(d->mover, wt_daemon_on_move, d);
+    wt_mover_guard(d->mover, may_change, d);
     d->jobs = wt_jobs_new();
     d->planner =
         wt_planner_new(d->loop, &(struct wt_planner_opts){.tiers = d->tier,
@@ -260,8 +282,9 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
                                                           .report_ms = &d->conf.report_interval});
     d->datasets = wt_datasets_new(d->tier[0], &d->catalog, &d->log);
     d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
+    d->scrub = wt_scrub_new(d->loop, d->tier, &d->catalog, d->mover, &d->conf.scrub, &d->log);
     d->places = wt_places_new(d->tier[0], &d->catalog);
-    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile || !d->places)
+    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile || !d->places || !d->scrub)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     d->requests = wt_requests_new(&(struct wt_requests_opts){.loop = d->loop,
                                                              .catalog = &d->catalog,
@@ -274,6 +297,8 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     d->leases = wt_leases_new(d->loop, d->tier[0], &d->catalog, &d->log);
     if (!d->requests || !d->events || !d->leases)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
+    wt_reconcile_on_damage(d->reconcile, on_damage, d);
+    wt_scrub_on_damage(d->scrub, on_damage, d);
     wt_jobs_on_remove(d->jobs, on_job_removed, d);
     wt_datasets_on_added(d->datasets, on_set_added, d);
     wt_daemon_half_life(d);

@@ -20,6 +20,7 @@ struct wt_lock {
     char owner[160];
     char why[WT_ERR_TEXT];
     uint64_t ttl_ms, asked_ms;
+    uint64_t asked_ns, until_ns; /* it is ours for sure */
     const struct wt_log *log;
     void (*changed)(void *arg, bool held);
     void *arg;
@@ -67,6 +68,13 @@ static void refused(struct wt_lock *l, int rc, const char *text) {
     }
 }
 
+/* A renewal that failed is tried again at once: there is time for some before the guard. Who stands
+ * by asks often enough to take over soon after the other one's time is over. */
+static void again(struct wt_lock *l, bool renewed) {
+    uint64_t parts = renewed ? 3 : l->held ? 24 : 10;
+    uv_timer_start(&l->timer, on_timer, l->ttl_ms / parts + 1, 0);
+}
+
 static void on_locked(struct wt_req *req) {
     struct wt_lock *l = req->arg;
     l->busy = false;
@@ -77,24 +85,27 @@ static void on_locked(struct wt_req *req) {
         return;
     }
     uint64_t now = uv_now(l->timer.loop), guard_at = l->asked_ms + l->ttl_ms * 2 / 3;
-    if (req->rc == 0 && guard_at > now) {
+    bool good = req->rc == 0 && guard_at > now;
+    if (good) {
         l->why[0] = '\0';
+        l->until_ns = l->asked_ns + l->ttl_ms * 2000000 / 3;
         uv_timer_start(&l->guard, on_guard, guard_at - now, 0);
         set_held(l, true);
     } else {
         refused(l, req->rc, req->rc < 0 ? req->err.text : "the answer came too late");
     }
-    uv_timer_start(&l->timer, on_timer, l->ttl_ms / 3, 0);
+    again(l, good);
 }
 
 static void on_timer(uv_timer_t *timer) {
     struct wt_lock *l = timer->data;
     l->asked_ms = uv_now(timer->loop);
+    l->asked_ns = uv_hrtime();
     l->req = (struct wt_req){.op = WT_OP_LOCK,
                              .key = WT_LOCK_KEY,
                              .owner = l->owner,
                              .ttl_ms = l->ttl_ms,
-                             .timeout_ms = (uint32_t)(l->ttl_ms / 3),
+                             .timeout_ms = (uint32_t)(l->ttl_ms / 6),
                              .done = on_locked,
                              .arg = l};
     int rc = wt_tier_submit(l->cold, &l->req);
@@ -102,7 +113,7 @@ static void on_timer(uv_timer_t *timer) {
     if (rc == 0)
         return;
     refused(l, rc, l->req.err.code ? l->req.err.text : wt_err_text(rc));
-    uv_timer_start(&l->timer, on_timer, l->ttl_ms / 3, 0);
+    again(l, false);
 }
 
 int wt_lock_new(uv_loop_t *loop, struct wt_tier *cold, uint64_t ttl_ms, const struct wt_log *log,
@@ -129,7 +140,7 @@ int wt_lock_new(uv_loop_t *loop, struct wt_tier *cold, uint64_t ttl_ms, const st
 }
 
 bool wt_lock_held(const struct wt_lock *l) {
-    return l->held;
+    return l->held && uv_hrtime() < l->until_ns;
 }
 
 const char *wt_lock_why(const struct wt_lock *l) {

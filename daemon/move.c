@@ -3,9 +3,9 @@
  * completion leads to the next:
  *
  *   start -> OPENING -> COPYING -> COMMITTING -> [CHECKING -> DROPPING] -> ENDED
- *               |           |            |
- *               v           v            v
- *           ADOPTING     ABORTING     ADOPTING   the object is there already: its size is compared
+ *     |         |           |            |
+ *     v         v           v            v
+ *  PURGING  ADOPTING     ABORTING     ADOPTING   the object is there already: its size is compared
  *                           |
  *                        PURGING                 the source was damaged: that copy goes
  *
@@ -22,14 +22,13 @@
 
 /* The steps that may follow each step: what move.c relies on, as data. */
 static const unsigned follows[WT_STEP_COUNT] = {
-    [WT_STEP_QUEUED] = BIT(OPENING) | BIT(CHECKING) | BIT(ENDED),
-    [WT_STEP_WAITING] = BIT(OPENING) | BIT(CHECKING) | BIT(ENDED),
+    [WT_STEP_QUEUED] = BIT(OPENING) | BIT(CHECKING) | BIT(PURGING) | BIT(ENDED),
     [WT_STEP_OPENING] = BIT(COPYING) | BIT(ADOPTING) | BIT(ABORTING) | BIT(ENDED),
     [WT_STEP_COPYING] = BIT(COMMITTING) | BIT(ABORTING),
     [WT_STEP_COMMITTING] = BIT(ADOPTING) | BIT(CHECKING) | BIT(ENDED),
     [WT_STEP_ADOPTING] = BIT(CHECKING) | BIT(PURGING) | BIT(ENDED),
     [WT_STEP_ABORTING] = BIT(PURGING) | BIT(ENDED),
-    [WT_STEP_PURGING] = BIT(ENDED),
+    [WT_STEP_PURGING] = BIT(OPENING) | BIT(ENDED),
     [WT_STEP_CHECKING] = BIT(DROPPING) | BIT(ENDED),
     [WT_STEP_DROPPING] = BIT(ENDED),
 };
@@ -64,6 +63,13 @@ static void note_error(struct wt_lane *l, int rc, const struct wt_err *err) {
         wt_err_set(&l->err, rc, "%s: %s", l->key, wt_err_text(rc));
 }
 
+/* A commit is asked about before, in verify: a put that is open must be ended. */
+static int may_not(struct wt_lane *l, struct wt_req *req) {
+    if ((req->op != WT_OP_PUT_OPEN && req->op != WT_OP_REMOVE) || wt_mover_may(l->move->mover))
+        return 0;
+    return wt_err_set(&req->err, WT_ELOCKED, "%s: the lock is no longer held", l->key);
+}
+
 /* One request at a time besides the parts. `done` is called for a refused one as well. */
 static void submit(struct wt_lane *l, int tier, struct wt_req req,
                    void (*done)(struct wt_req *req)) {
@@ -72,7 +78,9 @@ static void submit(struct wt_lane *l, int tier, struct wt_req req,
     l->ctl.done = done;
     l->ctl.arg = l;
     l->ctl_busy = true;
-    int rc = wt_tier_submit(wt_mover_tier(l->move->mover, tier), &l->ctl);
+    int rc = may_not(l, &l->ctl);
+    if (rc == 0)
+        rc = wt_tier_submit(wt_mover_tier(l->move->mover, tier), &l->ctl);
     if (rc == 0)
         return;
     l->ctl.rc = rc;
@@ -96,8 +104,10 @@ static void on_dropped(struct wt_req *req) {
         wt_mover_count(v->mover, v->drop, -(int64_t)v->size);
     if (req->rc == 0 || req->rc == WT_EMISSING)
         wt_catalog_lose(wt_mover_catalog(v->mover), v->set, v->shard, (uint32_t)v->drop);
-    else
+    else {
         note_error(l, req->rc, &req->err);
+        v->set->shard[v->shard].sure &= (uint8_t) ~(1u << v->drop); /* it may be gone */
+    }
     end(l);
 }
 
@@ -136,13 +146,41 @@ static void copied(struct wt_lane *l) {
 
 /* ---- ends of a copy ---- */
 
+static void open_put(struct wt_lane *l);
+
+/* The damaged copy is gone, or there still: the copy that is asked for replaces it, or waits. */
+static void repaired(struct wt_lane *l, const struct wt_req *req) {
+    struct wt_move *v = l->move;
+    if (req->rc < 0 && req->rc != WT_EMISSING) {
+        note_error(l, req->rc, &req->err);
+    } else {
+        /* Its size is not known: the tier says itself, soon, how much more room it has. */
+        wt_catalog_lose(wt_mover_catalog(v->mover), v->set, v->shard, (uint32_t)v->bad);
+        v->bad = -1;
+    }
+    if (l->cancel)
+        note_error(l, WT_ECANCELED, NULL);
+    if (l->err.code || v->to < 0)
+        end(l);
+    else
+        open_put(l);
+}
+
 static void on_purged(struct wt_req *req) {
-    struct wt_lane *l =
-        lane_of(req); /* whatever it said: the catalog does not count on that copy any more */
-    end(l);
+    struct wt_lane *l = lane_of(req);
+    struct wt_move *v = l->move;
+    /* Still there: known, so that it is not taken for free room, until it is met again. */
+    if (req->rc < 0 && req->rc != WT_EMISSING)
+        wt_catalog_hold(wt_mover_catalog(v->mover), v->set, v->shard, (uint32_t)l->purging,
+                        wt_mover_now_s(v->mover), false);
+    if (v->bad >= 0)
+        repaired(l, req);
+    else
+        end(l);
 }
 
 static void purge(struct wt_lane *l, int tier) {
+    l->purging = tier;
     enter(l, WT_STEP_PURGING);
     submit(l, tier, (struct wt_req){.op = WT_OP_REMOVE}, on_purged);
 }
@@ -212,6 +250,7 @@ static void on_committed(struct wt_req *req) {
         return;
     }
     if (req->rc < 0) {
+        l->move->unknown = true;
         note_error(l, req->rc, &req->err);
         end(l);
         return;
@@ -231,6 +270,11 @@ static void verify(struct wt_lane *l) {
             l->key, wt_tier_name(wt_mover_tier(v->mover, v->from)));
         l->broken = v->from;
         l->purge = true;
+        abort_put(l);
+        return;
+    }
+    if (!wt_mover_may(v->mover)) {
+        wt_err_set(&l->err, WT_ELOCKED, "%s: the lock is no longer held", l->key);
         abort_put(l);
         return;
     }
@@ -397,17 +441,26 @@ static void prepare(struct wt_lane *l) {
         l->slot[i].state = WT_SLOT_FREE;
 }
 
+static void open_put(struct wt_lane *l) {
+    struct wt_move *v = l->move;
+    v->from = pick_source(v);
+    enter(l, WT_STEP_OPENING);
+    submit(l, v->to, (struct wt_req){.op = WT_OP_PUT_OPEN, .size = v->size}, on_opened);
+}
+
 void wt_move_start(struct wt_lane *l) {
     struct wt_move *v = l->move;
     prepare(l);
     v->from = -1;
+    if (v->bad >= 0) {
+        purge(l, v->bad);
+        return;
+    }
     if (v->to < 0 || (v->set->shard[v->shard].mask & (1u << v->to))) {
         copied(l);
         return;
     }
-    v->from = pick_source(v);
-    enter(l, WT_STEP_OPENING);
-    submit(l, v->to, (struct wt_req){.op = WT_OP_PUT_OPEN, .size = v->size}, on_opened);
+    open_put(l);
 }
 
 void wt_move_cancel(struct wt_lane *l) {

@@ -50,6 +50,8 @@ struct wt_mover {
 
     wt_mover_watch watch;
     void *watch_arg;
+    bool (*may)(void *arg); /* change a tier */
+    void *may_arg;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
@@ -150,6 +152,15 @@ static void tell(struct wt_mover *m, struct wt_catalog_set *set, enum wt_move_ch
                  const struct wt_move_info *info) {
     if (m->watch)
         m->watch(m->watch_arg, change, set, info);
+}
+
+void wt_mover_guard(struct wt_mover *m, bool (*may)(void *arg), void *arg) {
+    m->may = may;
+    m->may_arg = arg;
+}
+
+bool wt_mover_may(const struct wt_mover *m) {
+    return !m->may || m->may(m->may_arg);
 }
 
 void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf) {
@@ -354,6 +365,9 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
     }
     if (verdict == ASIDE)
         set_aside(m, v, err);
+    if (verdict != DONE && v->unknown)
+        wt_catalog_hold(m->catalog, v->set, v->shard, (uint32_t)v->to,
+                        wt_clock_now(&m->catalog->clock), false);
     struct wt_catalog_set *set = v->set;
     struct wt_move_info info = info_of(m, v);
     info.rc = err->code;
@@ -490,8 +504,8 @@ void wt_mover_pace(const struct wt_mover *m, double *copy_s, uint32_t *moves, ui
         *queued += v->to >= 0;
 }
 
-int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to,
-                     int drop, uint64_t due_ms) {
+static int new_move(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard,
+                    struct wt_move **out) {
     if (!m->enabled || set->shard[shard].flags & (WT_SHARD_BUSY | WT_SHARD_ASIDE) ||
         m->stats.queued + m->stats.waiting >= m->conf.queue)
         return WT_EBUSY;
@@ -503,10 +517,38 @@ int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t sh
                           .shard = shard,
                           .size = wt_catalog_size(set, shard),
                           .from = -1,
-                          .to = to,
-                          .drop = drop,
+                          .to = -1,
+                          .drop = -1,
+                          .bad = -1,
                           .queued_ms = uv_now(m->loop),
-                          .deadline_ms = due_ms};
+                          .deadline_ms = UINT64_MAX};
+    *out = v;
+    return 0;
+}
+
+int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to,
+                     int drop, uint64_t due_ms) {
+    struct wt_move *v;
+    int rc = new_move(m, set, shard, &v);
+    if (rc < 0)
+        return rc;
+    v->to = to;
+    v->drop = drop;
+    v->deadline_ms = due_ms;
+    account(m, v);
+    enqueue(m, v);
+    return 0;
+}
+
+int wt_mover_repair(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
+                    bool anew) {
+    struct wt_move *v;
+    int rc = new_move(m, set, shard, &v);
+    if (rc < 0)
+        return rc;
+    wt_catalog_lose(m->catalog, set, shard, tier);
+    v->bad = (int)tier;
+    v->to = anew ? (int)tier : -1;
     account(m, v);
     enqueue(m, v);
     return 0;

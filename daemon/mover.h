@@ -58,6 +58,8 @@ enum wt_move_change { WT_MOVE_STARTED, WT_MOVE_DONE, WT_MOVE_FAILED, WT_MOVE_ASI
 typedef void (*wt_mover_watch)(void *arg, enum wt_move_change change, struct wt_catalog_set *set,
                                const struct wt_move_info *info);
 void wt_mover_on_change(struct wt_mover *m, wt_mover_watch watch, void *arg);
+/* Asked before each request that changes a tier: false ends the attempt. None set: always. */
+void wt_mover_guard(struct wt_mover *m, bool (*may)(void *arg), void *arg);
 /* Queue, retries and pauses; moves and bytes stay. */
 void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf);
 
@@ -68,6 +70,10 @@ int wt_mover_add(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard,
  * one that has not begun by then is canceled. UINT64_MAX: none. */
 int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to,
                      int drop, uint64_t due_ms);
+/* A copy in `tier` was found damaged: the catalog loses it, the object is removed, and with `anew`
+ * it is copied again from another tier. WT_EBUSY as above, with nothing changed. */
+int wt_mover_repair(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
+                    bool anew);
 /* Seconds that a copy from cold takes, as measured; how many moves run at a time; copies queued. */
 void wt_mover_pace(const struct wt_mover *m, double *copy_s, uint32_t *moves, uint32_t *queued);
 /* Off (as it begins): what is queued is forgotten, what runs is cancelled. */

@@ -32,7 +32,9 @@ struct wt_move {
     struct wt_catalog_set *set;
     uint64_t shard, size;
     int from, to, drop;
-    bool comes; /* its bytes are counted as coming to `to` */
+    bool comes;   /* its bytes are counted as coming to `to` */
+    int bad;      /* tier whose damaged copy goes first, -1: none */
+    bool unknown; /* a commit failed that may have been done */
     enum wt_step step;
     uint32_t attempts;
     uint64_t queued_ms, due_ms; /* due: of a retry */
@@ -64,6 +66,7 @@ struct wt_lane { /* what one running move uses */
     struct wt_err err; /* of this attempt */
     int broken;        /* the tier whose copy is missing or damaged, -1 */
     bool purge;        /* ... and is to be removed */
+    int purging;       /* the tier it is removed from */
     bool cancel;
 };
 
@@ -76,6 +79,7 @@ void wt_move_cancel(struct wt_lane *lane);
 struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier);
 struct wt_catalog *wt_mover_catalog(const struct wt_mover *m);
 const struct wt_log *wt_mover_log(const struct wt_mover *m);
+bool wt_mover_may(const struct wt_mover *m); /* change a tier, now */
 uint32_t wt_mover_now_s(const struct wt_mover *m);
 void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes); /* came to it, or left it */
 /* The attempt is over: lane->err says how. The lane is free and the move may be gone afterwards. */

@@ -20,9 +20,12 @@ struct usage { /* what a tier last said */
     struct wt_planner *planner;
     uint32_t tier;
     bool busy, known;
+    bool heard;             /* since moves were allowed: before, others may have filled the tier */
+    bool stale;             /* what is asked now was asked before that */
     uint64_t capacity, own; /* that counts; the tier's own, 0: unlimited */
     uint64_t used;  /* also by what the catalog does not know: left by others, or not found yet */
     int64_t net_at; /* wt_mover_net at the time */
+    int64_t net_asked;
 };
 
 struct wt_planner {
@@ -128,6 +131,16 @@ static uint64_t used_of(const struct wt_planner *p, uint32_t t) {
     return said > catalog ? said : catalog;
 }
 
+/* Where there is a limit to keep, nothing comes before the tier has said what is in it. */
+static bool is_heard(const struct wt_planner *p, uint32_t t) {
+    return t == 0 || p->usage[t].heard || p->o.tier_opts[t].capacity == 0;
+}
+
+bool wt_planner_room(const struct wt_planner *p, uint32_t t, uint64_t bytes) {
+    uint64_t used = used_of(p, t) + wt_mover_coming(p->o.mover, t), capacity = p->usage[t].capacity;
+    return is_heard(p, t) && (capacity == 0 || (used <= capacity && bytes <= capacity - used));
+}
+
 static void get_tiers(const struct wt_planner *p, struct wt_policy_tier out[WT_TIERS_MAX]) {
     for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++) {
         struct wt_policy_tier *x = &out[t];
@@ -135,7 +148,7 @@ static void get_tiers(const struct wt_planner *p, struct wt_policy_tier out[WT_T
                                      .used = used_of(p, t) + wt_mover_coming(p->o.mover, t),
                                      .leaving = wt_mover_leaving(p->o.mover, t),
                                      .usable = !wt_tier_is_down(p->o.tiers[t]) &&
-                                               !p->o.tier_opts[t].read_only};
+                                               !p->o.tier_opts[t].read_only && is_heard(p, t)};
         /* It refused although there should be room: whatever fills it, nothing comes in before
          * something has left. */
         if (t && wt_mover_full(p->o.mover, t) && (x->capacity == 0 || x->capacity > x->used))
@@ -219,7 +232,7 @@ static void on_ahead(uv_timer_t *timer) {
                                   .half_life = p->half_life,
                                   .report_ms = *p->o.report_ms};
     if (!wt_foresee_run(p->foresee, &in, now, &wake))
-        uv_timer_start(timer, on_ahead, 0, 0); /* after what else waits */
+        uv_timer_start(timer, on_ahead, 1, 0); /* after what else waits: with 0 it would be next */
     else if (wake != UINT64_MAX)
         uv_timer_start(timer, on_ahead, wake - now, 0);
 }
@@ -275,6 +288,11 @@ void wt_planner_kick(struct wt_planner *p) {
 void wt_planner_enable(struct wt_planner *p, bool on) {
     p->on = on && !p->stopping;
     if (p->on) {
+        for (uint32_t t = 1; t < p->o.catalog->n_tiers; t++) {
+            p->usage[t].heard = p->usage[t].known = false;
+            p->usage[t].stale = p->usage[t].busy;
+        }
+        wt_planner_ask_usage(p);
         wt_planner_kick(p);
         return;
     }
@@ -310,32 +328,50 @@ void wt_planner_reload(struct wt_planner *p) {
     wt_planner_kick(p);
 }
 
+static void on_usage(struct wt_req *req);
+
+static void ask_usage(struct wt_planner *p, struct usage *u) {
+    u->net_asked = wt_mover_net(p->o.mover, u->tier);
+    u->req = (struct wt_req){.op = WT_OP_USAGE, .done = on_usage, .arg = u};
+    u->busy = wt_tier_submit(p->o.tiers[u->tier], &u->req) == 0;
+    p->asking += u->busy;
+}
+
+/* A move that ended meanwhile may be in the figure or not: then the one before is better, and the
+ * next answer will tell. */
+static void take_figure(const struct wt_planner *p, struct usage *u, uint64_t used) {
+    if (u->known && u->net_asked != wt_mover_net(p->o.mover, u->tier))
+        return;
+    u->known = true;
+    u->used = used;
+    u->net_at = u->net_asked;
+}
+
 static void on_usage(struct wt_req *req) {
     struct usage *u = req->arg;
     struct wt_planner *p = u->planner;
     u->busy = false;
     p->asking--;
-    if (req->rc == 0) {
+    bool stale = u->stale;
+    u->stale = false;
+    if (stale && !p->stopping) {
+        ask_usage(p, u);
+    } else if (req->rc == 0) {
         u->own = req->capacity;
         limit(p, u);
-        /* A move that ended meanwhile may be in the figure or not: the next answer will tell. */
-        u->known = u->net_at == wt_mover_net(p->o.mover, u->tier);
-        u->used = req->used;
+        take_figure(p, u, req->used);
+        u->heard = true;
+        wt_planner_kick(p);
+    } else if (req->rc == WT_EUNSUPPORTED) {
+        u->heard = true;
     }
     try_close(p);
 }
 
 void wt_planner_ask_usage(struct wt_planner *p) {
-    for (uint32_t t = 1; t < p->o.catalog->n_tiers && !p->stopping; t++) {
-        struct usage *u = &p->usage[t];
-        if (u->busy)
-            continue;
-        u->known = false;
-        u->net_at = wt_mover_net(p->o.mover, t);
-        u->req = (struct wt_req){.op = WT_OP_USAGE, .done = on_usage, .arg = u};
-        u->busy = wt_tier_submit(p->o.tiers[t], &u->req) == 0;
-        p->asking += u->busy;
-    }
+    for (uint32_t t = 1; t < p->o.catalog->n_tiers && !p->stopping; t++)
+        if (!p->usage[t].busy)
+            ask_usage(p, &p->usage[t]);
 }
 
 void wt_planner_stop(struct wt_planner *p, void (*stopped)(void *arg), void *arg) {

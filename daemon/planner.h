@@ -39,6 +39,8 @@ void wt_planner_ask_usage(struct wt_planner *p);
 uint64_t wt_planner_capacity(const struct wt_planner *p, uint32_t tier);
 /* Up to which the tier is filled; UINT64_MAX: unlimited. */
 uint64_t wt_planner_mark(const struct wt_planner *p, uint32_t tier);
+/* As far as it is known now, `bytes` more have room in the tier beside all that comes. */
+bool wt_planner_room(const struct wt_planner *p, uint32_t tier, uint64_t bytes);
 /* Bytes of all tiers above cold together, up to the mark to which they are filled; UINT64_MAX:
  * unlimited. */
 uint64_t wt_planner_above(const struct wt_planner *p);

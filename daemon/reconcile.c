@@ -24,6 +24,7 @@ struct find { /* a LIST to do */
     struct find *next;
     char name[WT_DATASET_NAME];
     uint32_t tier;
+    bool told; /* that it failed */
 };
 
 struct wt_reconcile {
@@ -39,11 +40,14 @@ struct wt_reconcile {
     struct probe probe[PROBES];
     unsigned probing;
     struct find *first, **last;
+    struct find *failed; /* tried again at the next kick */
     size_t finds;
     struct wt_req list;
     char prefix[WT_OBJECT_NAME];
     bool listing;
     uint64_t confirmed, lost, found;
+    void (*damaged)(void *arg, struct wt_catalog_set *set, uint64_t shard, uint32_t tier);
+    void *damaged_arg;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
@@ -79,6 +83,14 @@ static void try_close(struct wt_reconcile *r) {
         uv_close((uv_handle_t *)&r->timer, on_closed);
 }
 
+void wt_reconcile_on_damage(struct wt_reconcile *r,
+                            void (*damaged)(void *arg, struct wt_catalog_set *set, uint64_t shard,
+                                            uint32_t tier),
+                            void *arg) {
+    r->damaged = damaged;
+    r->damaged_arg = arg;
+}
+
 static void later(struct wt_reconcile *r) {
     if (!r->stopping && !uv_is_active((uv_handle_t *)&r->timer))
         uv_timer_start(&r->timer, on_timer, 1, 0);
@@ -97,7 +109,10 @@ static void on_stat(struct wt_req *req) {
         struct wt_shard_state *e = &p->set->shard[p->shard];
         e->sure = (uint8_t)(e->sure | ((1u << p->tier) & e->mask));
         r->confirmed++;
-    } else if (!moving && (req->rc == 0 || req->rc == WT_EMISSING || req->rc == WT_ECORRUPT)) {
+    } else if (!moving && req->rc == 0 && r->damaged) {
+        r->damaged(r->damaged_arg, p->set, p->shard, p->tier);
+        r->lost++;
+    } else if (!moving && (req->rc == WT_EMISSING || req->rc == WT_ECORRUPT)) {
         wt_catalog_lose(r->catalog, p->set, p->shard, p->tier);
         r->lost++;
     } /* else: the tier did not answer; the next kick asks again */
@@ -182,29 +197,57 @@ static int on_entry(struct wt_req *req, const struct wt_entry *entry) {
     if (!set || shard >= set->d.m.shards)
         return 0;
     wt_catalog_rec(set, shard, &rec);
-    if (!wt_hash_equal(rec.hash, hash) || rec.size != entry->size)
+    if (!wt_hash_equal(rec.hash, hash))
         return 0;
+    if (rec.size != entry->size) {
+        if (r->damaged && !(set->shard[shard].flags & WT_SHARD_BUSY))
+            r->damaged(r->damaged_arg, set, shard, r->first->tier);
+        return 0;
+    }
     r->found += !(set->shard[shard].mask & (1u << r->first->tier));
-    wt_catalog_hold(r->catalog, set, shard, r->first->tier, wt_clock_now(&r->catalog->clock), true);
+    /* Believed, not sure: what is listed may have been removed since. */
+    wt_catalog_hold(r->catalog, set, shard, r->first->tier, wt_clock_now(&r->catalog->clock),
+                    false);
     return 0;
 }
 
-static void drop_find(struct wt_reconcile *r) {
+static struct find *pop_find(struct wt_reconcile *r) {
     struct find *f = r->first;
     r->first = f->next;
     if (!r->first)
         r->last = &r->first;
     r->finds--;
-    free(f);
+    return f;
+}
+
+static void fail_find(struct wt_reconcile *r) {
+    struct find *f = pop_find(r);
+    f->next = r->failed;
+    r->failed = f;
+}
+
+static void free_finds(struct find *list) {
+    while (list) {
+        struct find *next = list->next;
+        free(list);
+        list = next;
+    }
 }
 
 static void on_listed(struct wt_req *req) {
     struct wt_reconcile *r = req->arg;
     r->listing = false;
-    if (req->rc < 0 && req->rc != WT_ECANCELED && req->rc != WT_EMISSING)
-        wt_log(r->log, WT_LOG_WARN, "copies of data set %s cannot be looked for: %s",
-               r->first->name, req->err.text);
-    drop_find(r);
+    if (req->rc < 0 && req->rc != WT_EMISSING) {
+        if (req->rc != WT_ECANCELED && !r->first->told)
+            wt_log(r->log, WT_LOG_WARN,
+                   "copies of data set %s cannot be looked for now, tried again later: %s",
+                   r->first->name, req->err.text);
+        r->first->told = true;
+        fail_find(r);
+    } else {
+        free(pop_find(r));
+        wt_reconcile_kick(r);
+    }
     later(r);
     try_close(r);
 }
@@ -216,8 +259,15 @@ static void find_next(struct wt_reconcile *r) {
             .op = WT_OP_LIST, .key = r->prefix, .on_entry = on_entry, .done = on_listed, .arg = r};
         r->listing = wt_tier_submit(r->tier[r->first->tier], &r->list) == 0;
         if (!r->listing)
-            drop_find(r);
+            fail_find(r);
     }
+}
+
+static void add_find(struct wt_reconcile *r, struct find *f) {
+    f->next = NULL;
+    *r->last = f;
+    r->last = &f->next;
+    r->finds++;
 }
 
 void wt_reconcile_find(struct wt_reconcile *r, const struct wt_catalog_set *set) {
@@ -227,11 +277,17 @@ void wt_reconcile_find(struct wt_reconcile *r, const struct wt_catalog_set *set)
             return;
         snprintf(f->name, sizeof f->name, "%s", set->d.m.name);
         f->tier = t;
-        *r->last = f;
-        r->last = &f->next;
-        r->finds++;
+        add_find(r, f);
     }
     later(r);
+}
+
+static void find_again(struct wt_reconcile *r) {
+    while (r->failed) {
+        struct find *f = r->failed;
+        r->failed = f->next;
+        add_find(r, f);
+    }
 }
 
 /* ---- driving it ---- */
@@ -245,6 +301,7 @@ static void on_timer(uv_timer_t *timer) {
 
 void wt_reconcile_kick(struct wt_reconcile *r) {
     r->again = r->pass; /* what it has passed already may be asked for */
+    find_again(r);
     if (r->pass)
         return;
     r->pass = true;
@@ -282,7 +339,7 @@ void wt_reconcile_stop(struct wt_reconcile *r, void (*stopped)(void *arg), void 
 void wt_reconcile_free(struct wt_reconcile *r) {
     if (!r)
         return;
-    while (r->first)
-        drop_find(r);
+    free_finds(r->first);
+    free_finds(r->failed);
     free(r);
 }

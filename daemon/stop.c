@@ -93,6 +93,8 @@ void wt_daemon_stop(struct wt_daemon *d) {
         wt_datasets_stop(d->datasets, part_stopped, d);
     if (d->planner && ++d->outstanding)
         wt_planner_stop(d->planner, part_stopped, d);
+    if (d->scrub && ++d->outstanding)
+        wt_scrub_stop(d->scrub, part_stopped, d);
     if (d->reconcile && ++d->outstanding)
         wt_reconcile_stop(d->reconcile, part_stopped, d);
     if (d->requests && ++d->outstanding)
@@ -114,6 +116,7 @@ void wt_daemon_free(struct wt_daemon *d) {
     wt_control_free(d->control);
     wt_lock_free(d->lock);
     wt_datasets_free(d->datasets);
+    wt_scrub_free(d->scrub);
     wt_reconcile_free(d->reconcile);
     wt_jobs_free(d->jobs); /* each leaves the planner */
     wt_planner_free(d->planner);

@@ -6,6 +6,7 @@ if(WT_RADOS)
         set_target_properties(test_fault_${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     endforeach()
     wt_ceph_test(fault_rados COMMAND $<TARGET_FILE:test_fault_rados> TIMEOUT 600)
+    wt_ceph_test(standby COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/standby.sh ${CMAKE_BINARY_DIR}/bin TIMEOUT 300)
     wt_ceph_test(fault_cephfs COMMAND $<TARGET_FILE:test_fault_rados_cephfs> TIMEOUT 300 MOUNT)
 
     # Thirty faults over all three tiers; its Redis is its own. WAFERTIER_FAULT_SEED replays one.

@@ -89,15 +89,17 @@ static void warm_damage(struct storm *s, const struct storm_fault *f) {
                 (unsigned long long)storm_random(s, 1000000), s->warm, f->what);
 }
 
-/* A shard that has a whole copy on warm: its own, or one that is put there now. */
+/* A shard that has a whole copy on warm: its own, or one that is put there now (a quota that was
+ * lifted goes on for a moment). */
 static void shard_on_warm(struct storm *s, char key[STORM_KEY]) {
     char command[1500];
-    snprintf(command, sizeof command,
-             "timeout 60 bash -c 'set -e; cd \"%s\"; key=$(find " STORM_SET
-             "/shards -type f | sort | awk -v n=%llu \"{ a[NR] = \\$0 } END { print a[n %% NR + 1] "
-             "}\"); w=\"%s\"; cmp -s $key $w/$key || { mkdir -p $w/${key%%/*}; cp $key $w.part; mv "
-             "$w.part $w/$key; }; echo $key'",
-             s->plain, (unsigned long long)storm_random(s, 1000000), s->warm);
+    snprintf(
+        command, sizeof command,
+        "timeout 60 bash -c 'set -e; cd \"%s\"; key=$(find " STORM_SET
+        "/shards -type f | sort | awk -v n=%llu \"{ a[NR] = \\$0 } END { print a[n %% NR + 1] "
+        "}\"); w=\"%s\"; cmp -s $key $w/$key || { mkdir -p $w/${key%%/*}; until cp $key $w.part; "
+        "do sleep .2; done 2>/dev/null; mv $w.part $w/$key; }; echo $key'",
+        s->plain, (unsigned long long)storm_random(s, 1000000), s->warm);
     FILE *f = popen(command, "re");
     assert_non_null(f);
     if (fscanf(f, "%299s", key) != 1)
