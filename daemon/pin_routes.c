@@ -85,6 +85,8 @@ json_t *wt_text_or_null(const char *text) {
 
 static uint64_t resident(const struct wt_catalog_set *set, const struct wt_pin *p) {
     uint64_t n = 0;
+    if (set && p->selection.shards == set->d.m.shards)
+        return set->held[p->tier];
     for (uint64_t k = UINT64_MAX; set && wt_selection_next(&p->selection, &k);)
         n += k < set->d.m.shards && (set->shard[k].mask & (1u << p->tier)) != 0;
     return n;

@@ -123,6 +123,11 @@ reads=$(own /v1/stats | sed 's/.*"reads":{"total":\([0-9]*\).*/\1/')
 [ "$reads" -gt 100 ] || fail "only $reads reads were reported"
 own /v1/jobs | grep -q '"jobs":\[\]' || fail "a job did not say goodbye"
 
+ip netns exec "$name-a" timeout 30 "$BIN/wafertier" doctor --config a.conf >doctor.out 2>&1
+grep -q "wafertierd .*: ok" doctor.out || fail "doctor does not reach the daemon: $(cat doctor.out)"
+ip netns exec "$name-a" timeout 30 "$BIN/wafertier" doctor --config wrong.conf >doctor.out 2>&1
+grep -q "refuses the token" doctor.out || fail "doctor does not tell that the token is wrong: $(cat doctor.out)"
+
 # Whom the daemon, or who the daemon, does not trust: the job goes on by itself.
 for h in wrong other; do
     ip netns exec "$name-a" timeout 60 "$PACED" $h.conf wafers 1 1 64 1 >$h.log 2>&1 || fail "a job without a daemon ($h) failed"
