@@ -107,9 +107,13 @@ done
 [ "$(ip netns exec "$name-a" curl -s -m 5 -o body -w '%{http_code}' "http://$net.1:$port/v1/stats" -H "$auth")" = 000 ] || fail "it answers without TLS"
 ip netns exec "$name-a" curl -s -m 5 --tls-max 1.1 --cacert ca.pem -o body "https://$net.1:$port/healthz" -H "$auth" && fail "TLS 1.1 is spoken"
 
+# Events follow by TLS too: from before, and while the jobs run.
+ip netns exec "$name-b" curl -sN -m 30 --cacert ca.pem -H "$auth" "https://$net.5:$port/v1/events?since=0" >events &
+pids+=($!)
+
 # Two jobs, at the same time, for a few seconds.
 for h in a b; do
-    ip netns exec "$name-$h" timeout 60 "$PACED" $h.conf wafers $((${#pids[@]} + 1)) 3 64 25 >"$h.log" 2>&1 &
+    ip netns exec "$name-$h" timeout 60 "$PACED" $h.conf wafers ${#pids[@]} 3 64 25 >"$h.log" 2>&1 &
     pids+=($!)
 done
 for _ in $(seq 100); do
@@ -118,7 +122,11 @@ for _ in $(seq 100); do
     sleep 0.05
 done
 [ "$(grep -o '"order":"known"' jobs | wc -l)" = 2 ] || fail "two jobs do not report: $(cat jobs)"
-wait "${pids[1]}" && wait "${pids[2]}" || fail "a job failed"
+wait "${pids[2]}" && wait "${pids[3]}" || fail "a job failed"
+for kind in leader dataset job_registered move_done job_ended; do
+    for _ in $(seq 50); do grep -q "\"kind\":\"$kind\"" events && break; sleep 0.1; done
+    grep -q "\"kind\":\"$kind\"" events || fail "event $kind did not come to the other host: $(tail -3 events)"
+done
 reads=$(own /v1/stats | sed 's/.*"reads":{"total":\([0-9]*\).*/\1/')
 [ "$reads" -gt 100 ] || fail "only $reads reads were reported"
 own /v1/jobs | grep -q '"jobs":\[\]' || fail "a job did not say goodbye"
