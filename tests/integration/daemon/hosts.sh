@@ -136,6 +136,14 @@ grep -q "wafertierd .*: ok" doctor.out || fail "doctor does not reach the daemon
 ip netns exec "$name-a" timeout 30 "$BIN/wafertier" doctor --config wrong.conf >doctor.out 2>&1
 grep -q "refuses the token" doctor.out || fail "doctor does not tell that the token is wrong: $(cat doctor.out)"
 
+tool() { ip netns exec "$name-a" timeout 30 "$BIN/wafertier" "$@" >tool.out 2>&1; }
+tool stats --config a.conf --json || fail "stats from another host: $(cat tool.out)"
+grep -q '"active": *true' tool.out || fail "stats from another host: $(cat tool.out)"
+tool jobs --config a.conf --control "https://$net.1:$port" || fail "jobs from another host: $(cat tool.out)"
+tool pin wafers --config a.conf && fail "a pin was taken from another host"
+grep -q "only jobs are taken" tool.out || fail "it is not told why: $(cat tool.out)"
+tool stats --config wrong.conf && fail "statistics are shown for a wrong token"
+
 # Whom the daemon, or who the daemon, does not trust: the job goes on by itself.
 for h in wrong other; do
     ip netns exec "$name-a" timeout 60 "$PACED" $h.conf wafers 1 1 64 1 >$h.log 2>&1 || fail "a job without a daemon ($h) failed"
