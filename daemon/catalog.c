@@ -89,6 +89,7 @@ void wt_catalog_keep(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
     uint8_t before = s->pin | s->want, after = pin | want;
     s->pin = pin;
     s->want = want;
+    set->kept += (after != 0) - (uint64_t)(before != 0);
     for (uint32_t t = 1; before != after && t < c->n_tiers; t++) {
         uint8_t bit = (uint8_t)(1u << t);
         if ((after & bit) && !(before & bit))
@@ -96,6 +97,17 @@ void wt_catalog_keep(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
         if ((before & bit) && !(after & bit))
             c->kept[t] -= wt_catalog_size(set, shard);
     }
+}
+
+uint64_t wt_catalog_unkept(const struct wt_catalog_set *set, uint64_t first, uint64_t end,
+                           uint32_t tier) {
+    if (set->kept == 0 && first == 0 && end == set->d.m.shards)
+        return set->d.m.stored_bytes; /* no need to look at each of many */
+    uint64_t bytes = 0;
+    for (uint64_t k = first; k < end; k++)
+        if (!((set->shard[k].pin | set->shard[k].want) & (1u << tier)))
+            bytes += wt_catalog_size(set, k);
+    return bytes;
 }
 
 bool wt_catalog_room(const struct wt_catalog_set *set, uint32_t tier, uint64_t size) {

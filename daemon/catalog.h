@@ -48,7 +48,8 @@ struct wt_catalog_set {
     uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX]; /* that moves bring and remove */
     uint64_t quota[WT_TIERS_MAX];                         /* bytes; UINT64_MAX: none */
     uint64_t granted[WT_TIERS_MAX];                       /* in the planner's pass under way */
-    bool limited;                                         /* it has a quota somewhere */
+    uint64_t kept; /* shards that are pinned or wanted somewhere */
+    bool limited;  /* it has a quota somewhere */
     bool retired;
 };
 
@@ -93,6 +94,9 @@ void wt_catalog_key(const struct wt_catalog_set *set, uint64_t shard, char out[W
 /* Sets which tiers must have the shard, by pins and by requests. */
 void wt_catalog_keep(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard, uint8_t pin,
                      uint8_t want);
+/* Bytes of shards [first, end) that are not pinned or wanted in the tier yet. */
+uint64_t wt_catalog_unkept(const struct wt_catalog_set *set, uint64_t first, uint64_t end,
+                           uint32_t tier);
 /* May `size` bytes more of the set come to the tier, by its quota? */
 bool wt_catalog_room(const struct wt_catalog_set *set, uint32_t tier, uint64_t size);
 /* Sets the quota of the data set's current generation; UINT64_MAX: none. */

@@ -158,6 +158,8 @@ static void on_lock(void *arg, bool held) {
         tell_status(d);
         return;
     }
+    if (d->rules)
+        wt_rules_reread(d->rules);
     if (!d->state && open_state(d) < 0)
         return;
     wt_log(&d->log, WT_LOG_INFO, "the lock in tier %s is held: moves may begin",

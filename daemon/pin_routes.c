@@ -7,7 +7,6 @@
 #include "daemon/body.h"
 #include "daemon/routes.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -85,6 +84,8 @@ json_t *wt_text_or_null(const char *text) {
 
 static uint64_t resident(const struct wt_catalog_set *set, const struct wt_pin *p) {
     uint64_t n = 0;
+    if (set && p->selection.shards == set->d.m.shards)
+        return set->held[p->tier];
     for (uint64_t k = UINT64_MAX; set && wt_selection_next(&p->selection, &k);)
         n += k < set->d.m.shards && (set->shard[k].mask & (1u << p->tier)) != 0;
     return n;
@@ -147,21 +148,6 @@ struct pinning {
     uint32_t tier;
 };
 
-/* Does the tier have room for it beside what is pinned and asked for? */
-static int check_fit(struct wt_daemon *d, const struct wt_catalog_set *set,
-                     const struct wt_selection *s, uint32_t tier, struct wt_err *err) {
-    uint64_t more = 0, mark = wt_planner_mark(d->planner, tier), kept = d->catalog.kept[tier];
-    for (uint64_t k = UINT64_MAX; wt_selection_next(s, &k);)
-        if (!((set->shard[k].pin | set->shard[k].want) & (1u << tier)))
-            more += wt_catalog_size(set, k);
-    if (kept <= mark && more <= mark - kept)
-        return 0;
-    return wt_err_set(err, WT_EFULL,
-                      "it needs %" PRIu64 " bytes more in tier %s, which takes %" PRIu64
-                      " of which %" PRIu64 " are pinned or asked for; unpin some, or pin less",
-                      more, wt_tier_name(d->tier[tier]), mark, kept);
-}
-
 static void on_selected(void *arg, int rc, const struct wt_err *why, struct wt_catalog_set *set,
                         struct wt_selection *selection) {
     struct pinning *p = arg;
@@ -170,7 +156,7 @@ static void on_selected(void *arg, int rc, const struct wt_err *why, struct wt_c
     const struct wt_pin *pin = NULL;
     if (rc < 0) {
         err = *why;
-    } else if (check_fit(d, set, selection, p->tier, &err) < 0) {
+    } else if (wt_requests_fit(d->requests, set, selection, p->tier, &err) < 0) {
         wt_selection_free(selection);
     } else {
         pin = wt_rules_pin(d->rules, &p->selector, p->tier, (uint64_t)time(NULL), selection, &err);

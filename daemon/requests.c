@@ -245,15 +245,12 @@ static void on_timer(uv_timer_t *timer) {
 
 /* ---- begin ---- */
 
-static int check_fit(struct wt_requests *rs, const struct wt_request *r, struct wt_err *err) {
-    uint32_t tier = 31 - (uint32_t)__builtin_clz(r->tiers);
+int wt_requests_fit(const struct wt_requests *rs, const struct wt_catalog_set *set,
+                    const struct wt_selection *s, uint32_t tier, struct wt_err *err) {
     uint64_t more = 0, mark = wt_planner_mark(rs->o.planner, tier);
     uint64_t kept = rs->o.catalog->kept[tier];
-    for (uint64_t k = UINT64_MAX; wt_selection_next(&r->selection, &k);) {
-        const struct wt_shard_state *s = &r->set->shard[k];
-        if (!((s->pin | s->want) & r->tiers))
-            more += wt_catalog_size(r->set, k);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        more += wt_catalog_unkept(set, s->range[i].first, s->range[i].end, tier);
     if (kept <= mark && more <= mark - kept)
         return 0;
     return wt_err_set(err, WT_EFULL,
@@ -285,8 +282,11 @@ static int collect(struct wt_request *r, struct wt_err *err) {
         if (!r->evict)
             s->sure &= (uint8_t)~r->tiers;
         r->pending[r->n_pending++] = k;
-        r->total_bytes += wt_catalog_size(r->set, k);
+        if (r->evict)
+            r->total_bytes += wt_catalog_size(r->set, k);
     }
+    if (!r->evict)
+        r->total_bytes = r->selection.bytes;
     r->total = r->n_pending;
     return 0;
 }
@@ -340,7 +340,8 @@ int wt_requests_add(struct wt_requests *rs, const struct wt_request *template,
     *r = *template;
     r->set = set;
     r->selection = *selection;
-    int rc = r->evict ? check_free(r, err) : check_fit(rs, r, err);
+    uint32_t tier = 31 - (uint32_t)__builtin_clz(r->tiers);
+    int rc = r->evict ? check_free(r, err) : wt_requests_fit(rs, set, &r->selection, tier, err);
     if (rc == 0)
         rc = collect(r, err);
     if (rc < 0) {

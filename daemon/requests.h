@@ -63,6 +63,9 @@ struct wt_requests_opts {
 
 struct wt_requests;
 struct wt_requests *wt_requests_new(const struct wt_requests_opts *opts);
+/* Is there room for the selection beside what is pinned and asked for? WT_EFULL. */
+int wt_requests_fit(const struct wt_requests *rs, const struct wt_catalog_set *set,
+                    const struct wt_selection *s, uint32_t tier, struct wt_err *err);
 /* `template`: evict, selector, tiers, patience_ms, hold_ms. Takes the selection over, also on
  * failure. WT_EFULL: it cannot fit; WT_EEXISTS: some of it is pinned, or being brought there;
  * WT_EBUSY: too many requests run. */

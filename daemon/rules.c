@@ -52,16 +52,17 @@ static void set_aside(struct wt_rules *r, const struct wt_err *err) {
            r->o.folder, err->text, aside);
 }
 
-static int load(struct wt_rules *r, struct wt_err *err) {
+/* Into *list, which is empty on failure. */
+static int load(struct wt_rules *r, struct wt_rule_list *list, struct wt_err *err) {
     uint8_t *data;
     size_t len, dropped = 0;
     struct wt_err why = {0};
+    *list = (struct wt_rule_list){0};
     int rc = wt_state_read(r->dir, WT_RULES_NAME, &data, &len, &why);
     if (rc == WT_EMISSING)
         return 0;
     if (rc == 0) {
-        rc = wt_rules_parse((const char *)data, len, r->o.tier, r->o.n_tiers, &r->list, &dropped,
-                            &why);
+        rc = wt_rules_parse((const char *)data, len, r->o.tier, r->o.n_tiers, list, &dropped, &why);
         free(data);
     }
     if (rc == WT_ENOMEM)
@@ -82,7 +83,7 @@ int wt_rules_open(const struct wt_rules_opts *opts, struct wt_rules **out, struc
     r->work.data = r;
     r->dir = open(opts->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = r->dir < 0 ? wt_err_sys(err, errno, "state_folder %s: cannot be opened", opts->folder)
-                        : load(r, err);
+                        : load(r, &r->list, err);
     if (rc < 0) {
         wt_rules_free(r);
         return rc;
@@ -196,6 +197,24 @@ void wt_rules_apply(struct wt_rules *r, struct wt_catalog_set *set) {
     for (size_t i = 0; i < r->list.n_pins; i++)
         if (strcmp(r->list.pin[i]->selector.dataset, name) == 0)
             ask(r, r->list.pin[i]);
+}
+
+void wt_rules_reread(struct wt_rules *r) {
+    struct wt_rule_list list;
+    struct wt_err err = {0};
+    if (load(r, &list, &err) < 0) {
+        wt_log(r->o.log, WT_LOG_WARN, "%s; pins and quotas stay as they were", err.text);
+        return;
+    }
+    wt_rule_list_free(&r->list);
+    r->list = list;
+    for (size_t i = 0; i < r->o.catalog->n_sets; i++) {
+        struct wt_catalog_set *set = r->o.catalog->set[i];
+        for (uint32_t t = 1; t < r->o.n_tiers && !set->retired; t++)
+            wt_catalog_quota(set, t, UINT64_MAX);
+        if (!set->retired && refresh(r, set) == 0) /* none is known yet: nothing is taken away */
+            wt_rules_apply(r, set);
+    }
 }
 
 void wt_rules_retry(struct wt_rules *r) {

@@ -65,6 +65,9 @@ void wt_rules_save(struct wt_rules *r, wt_rules_done done, void *arg);
 
 /* A data set, or a new generation of one, came. */
 void wt_rules_apply(struct wt_rules *r, struct wt_catalog_set *set);
+/* Another daemon has held the lock meanwhile, and may have written the file: it is read and applied
+ * anew. */
+void wt_rules_reread(struct wt_rules *r);
 /* Asks again for what could not be found out. */
 void wt_rules_retry(struct wt_rules *r);
 

@@ -15,8 +15,12 @@ enum { TIMEOUT_MS = 30000, SILENCE_MS = 30000 };
 
 /* ---- where it listens ---- */
 
-/* "unix:/PATH" from what was typed, which may be a relative path. */
+/* "unix:/PATH" from what was typed, which may be a relative path; a host's address as it is. */
 static int address_of(const char *given, char *out, size_t size, struct wt_err *err) {
+    if (strncmp(given, "https://", 8) == 0 && strlen(given) < size) {
+        snprintf(out, size, "%s", given);
+        return 0;
+    }
     const char *path = strncmp(given, "unix:", 5) == 0 ? given + 5 : given;
     char full[PATH_MAX];
     if (!realpath(path, full))
@@ -25,30 +29,38 @@ static int address_of(const char *given, char *out, size_t size, struct wt_err *
     return n > 0 && (size_t)n < size ? 0 : wt_err_set(err, WT_EINVAL, "%s: is too long", full);
 }
 
-static int configured(const char *config, char *out, size_t size, struct wt_err *err) {
-    struct wt_client_conf *conf = wt_calloc(1, sizeof *conf);
-    if (!conf)
-        return wt_err_set(err, WT_ENOMEM, "no memory for the configuration");
-    int rc = wt_target_config(config, conf, err);
-    if (rc == 0 && !conf->control[0])
+static int choose(const struct wt_daemon_opts *opts, struct wt_client_conf *conf,
+                  struct wt_daemon_link *link, struct wt_err *err) {
+    char address[sizeof conf->control];
+    bool host = opts->control && strncmp(opts->control, "https://", 8) == 0;
+    /* A host's token and authority stand in the configuration, whatever was typed. */
+    int rc = !opts->control || host ? wt_target_config(opts->config, conf, err) : 0;
+    if (rc == 0 && opts->control) {
+        rc = address_of(opts->control, address, sizeof address, err);
+        link->lost = rc == WT_EMISSING;
+        if (rc == 0)
+            snprintf(conf->control, sizeof conf->control, "%s", address);
+    } else if (rc == 0 && !conf->control[0]) {
         rc = wt_err_set(err, WT_EINVAL,
-                        "the configuration names no control socket; give "
-                        "--control unix:/PATH");
-    if (rc == 0)
-        snprintf(out, size, "%s", conf->control);
-    free(conf);
+                        "the configuration names no control socket; give --control unix:/PATH");
+    }
     return rc;
 }
 
 int wt_daemon_open(const struct wt_daemon_opts *opts, struct wt_daemon_link *link,
                    struct wt_err *err) {
-    char address[PATH_MAX + 8];
     *link = (struct wt_daemon_link){0};
-    int rc = opts->control ? address_of(opts->control, address, sizeof address, err)
-                           : configured(opts->config, address, sizeof address, err);
-    if (opts->control && rc == WT_EMISSING)
-        link->lost = true;
-    return rc < 0 ? rc : wt_http_new(address, &link->http, err);
+    struct wt_client_conf *conf = wt_calloc(1, sizeof *conf);
+    if (!conf)
+        return wt_err_set(err, WT_ENOMEM, "no memory for the configuration");
+    int rc = choose(opts, conf, link, err);
+    if (rc == 0)
+        rc = wt_http_open(&(struct wt_http_where){.address = conf->control,
+                                                  .token_file = conf->control_token_file,
+                                                  .ca = conf->control_ca},
+                          &link->http, err);
+    free(conf);
+    return rc;
 }
 
 void wt_daemon_close(struct wt_daemon_link *link) {

@@ -43,8 +43,10 @@ start() {
     timeout 250 "$D" --config w.conf >>log 2>&1 &
     pid=$!
     for _ in $(seq 200); do
-        daemon=$(pgrep -P $pid)
-        "$W" stats --json 2>/dev/null | grep -q '"active": true' && return
+        if "$W" stats --json 2>/dev/null | grep -q '"active": true'; then
+            read -r daemon <"/proc/$pid/task/$pid/children" # there by now; asked before, it may not have been
+            return
+        fi
         sleep 0.05
     done
     fail "the daemon does not answer"

@@ -20,17 +20,23 @@ static void say(struct wt_doctor *d, const char *text) {
 }
 
 /* *health: NULL when what answers speaks no JSON. */
-static int ask(const char *control, json_t **health, struct wt_err *err) {
+static int ask(const struct wt_client_conf *conf, json_t **health, struct wt_err *err) {
     struct wt_http *http;
     long status = 0;
     char *reply = NULL;
     size_t len = 0;
     *health = NULL;
-    int rc = wt_http_new(control, &http, err);
+    int rc = wt_http_open(&(struct wt_http_where){.address = conf->control,
+                                                  .token_file = conf->control_token_file,
+                                                  .ca = conf->control_ca},
+                          &http, err);
     if (rc < 0)
         return rc;
     rc = wt_http_call(http, "GET", "/healthz", NULL, ANSWER_MS, &status, &reply, &len, err);
-    if (rc == 0)
+    if (rc == 0 && (status == 401 || status == 403))
+        rc = wt_err_set(err, WT_EDENIED, "%s refuses the token in %s", conf->control,
+                        conf->control_token_file);
+    else if (rc == 0)
         wt_json_load(reply, len, 0, health, NULL);
     free(reply);
     wt_http_free(http);
@@ -39,7 +45,7 @@ static int ask(const char *control, json_t **health, struct wt_err *err) {
 
 static void no_answer(struct wt_doctor *d, int rc, const struct wt_err *err) {
     bool denied = rc == WT_EDENIED;
-    say(d, denied ? "its socket may not be used" : "does not answer");
+    say(d, denied ? "it may not be asked" : "does not answer");
     wt_doctor_find(d, WT_DOCTOR_WRONG, denied ? WT_DOCTOR_DAEMON_DENIED : WT_DOCTOR_DAEMON_DOWN,
                    "daemon", NULL, "%s", err->text);
 }
@@ -82,7 +88,7 @@ void wt_doctor_control(struct wt_doctor *d) {
         say(d, "none is configured");
         return;
     }
-    int rc = ask(d->conf.control, &health, &err);
+    int rc = ask(&d->conf, &health, &err);
     d->daemon_answers = rc == 0;
     if (rc < 0) {
         no_answer(d, rc, &err);

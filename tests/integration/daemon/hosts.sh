@@ -107,9 +107,13 @@ done
 [ "$(ip netns exec "$name-a" curl -s -m 5 -o body -w '%{http_code}' "http://$net.1:$port/v1/stats" -H "$auth")" = 000 ] || fail "it answers without TLS"
 ip netns exec "$name-a" curl -s -m 5 --tls-max 1.1 --cacert ca.pem -o body "https://$net.1:$port/healthz" -H "$auth" && fail "TLS 1.1 is spoken"
 
+# Events follow by TLS too: from before, and while the jobs run.
+ip netns exec "$name-b" curl -sN -m 30 --cacert ca.pem -H "$auth" "https://$net.5:$port/v1/events?since=0" >events &
+pids+=($!)
+
 # Two jobs, at the same time, for a few seconds.
 for h in a b; do
-    ip netns exec "$name-$h" timeout 60 "$PACED" $h.conf wafers $((${#pids[@]} + 1)) 3 64 25 >"$h.log" 2>&1 &
+    ip netns exec "$name-$h" timeout 60 "$PACED" $h.conf wafers ${#pids[@]} 3 64 25 >"$h.log" 2>&1 &
     pids+=($!)
 done
 for _ in $(seq 100); do
@@ -118,10 +122,27 @@ for _ in $(seq 100); do
     sleep 0.05
 done
 [ "$(grep -o '"order":"known"' jobs | wc -l)" = 2 ] || fail "two jobs do not report: $(cat jobs)"
-wait "${pids[1]}" && wait "${pids[2]}" || fail "a job failed"
+wait "${pids[2]}" && wait "${pids[3]}" || fail "a job failed"
+for kind in leader dataset job_registered move_done job_ended; do
+    for _ in $(seq 50); do grep -q "\"kind\":\"$kind\"" events && break; sleep 0.1; done
+    grep -q "\"kind\":\"$kind\"" events || fail "event $kind did not come to the other host: $(tail -3 events)"
+done
 reads=$(own /v1/stats | sed 's/.*"reads":{"total":\([0-9]*\).*/\1/')
 [ "$reads" -gt 100 ] || fail "only $reads reads were reported"
 own /v1/jobs | grep -q '"jobs":\[\]' || fail "a job did not say goodbye"
+
+ip netns exec "$name-a" timeout 30 "$BIN/wafertier" doctor --config a.conf >doctor.out 2>&1
+grep -q "wafertierd .*: ok" doctor.out || fail "doctor does not reach the daemon: $(cat doctor.out)"
+ip netns exec "$name-a" timeout 30 "$BIN/wafertier" doctor --config wrong.conf >doctor.out 2>&1
+grep -q "refuses the token" doctor.out || fail "doctor does not tell that the token is wrong: $(cat doctor.out)"
+
+tool() { ip netns exec "$name-a" timeout 30 "$BIN/wafertier" "$@" >tool.out 2>&1; }
+tool stats --config a.conf --json || fail "stats from another host: $(cat tool.out)"
+grep -q '"active": *true' tool.out || fail "stats from another host: $(cat tool.out)"
+tool jobs --config a.conf --control "https://$net.1:$port" || fail "jobs from another host: $(cat tool.out)"
+tool pin wafers --config a.conf && fail "a pin was taken from another host"
+grep -q "only jobs are taken" tool.out || fail "it is not told why: $(cat tool.out)"
+tool stats --config wrong.conf && fail "statistics are shown for a wrong token"
 
 # Whom the daemon, or who the daemon, does not trust: the job goes on by itself.
 for h in wrong other; do

@@ -234,8 +234,15 @@ static void a_second_daemon_stands_by(void **state) {
     assert_int_equal(status, 503);
     assert_string_equal(json_string_value(json_object_get(o, "code")), "LOCKED");
     json_decref(o);
+    json_decref(kit_call(&second, "POST", "/v1/pin", "{\"dataset\":\"wafers\"}", &status));
+    assert_int_equal(status, 503);
+    o = kit_call(&second, "GET", "/v1/pins", NULL, NULL);
+    assert_int_equal(json_array_size(json_object_get(o, "pins")), 0);
+    json_decref(o);
+    json_decref(kit_call(k, "POST", "/v1/pin", "{\"dataset\":\"wafers\"}", NULL));
     assert_int_equal(kit_stop(k, SIGKILL, 5000), 256 + SIGKILL);
-    kit_wait_status(&second, "ok", 5000); /* takes over */
+    kit_wait_status(&second, "ok", 5000); /* takes over, the pins too */
+    kit_until(&second, "/v1/pins", "pins.0.resident", 3, 10000);
     assert_int_equal(kit_stop(&second, SIGTERM, 5000), 0);
 }
 

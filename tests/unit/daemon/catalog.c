@@ -118,8 +118,47 @@ static void generations(void **state) {
     wt_catalog_free(&c);
 }
 
+static void what_is_kept_and_what_quotas_leave(void **state) {
+    (void)state;
+    struct wt_catalog c;
+    wt_catalog_init(&c, 3);
+    struct wt_catalog_set *a = add(&c, make_set("a", 1, 10, 1000, 1, 0), 1);
+    uint64_t size = wt_catalog_size(a, 0);
+    assert_int_equal(wt_catalog_unkept(a, 0, 10, 2), 10 * size);
+    wt_catalog_keep(&c, a, 3, 4, 0);
+    wt_catalog_keep(&c, a, 3, 4, 4); /* pinned and wanted: once */
+    wt_catalog_keep(&c, a, 4, 0, 2 | 4);
+    assert_int_equal(c.kept[2], 2 * size);
+    assert_int_equal(c.kept[1], size);
+    assert_int_equal(a->kept, 2);
+    assert_int_equal(wt_catalog_unkept(a, 0, 10, 2), 8 * size);
+    assert_int_equal(wt_catalog_unkept(a, 3, 5, 1), size);
+    wt_catalog_hold(&c, a, 0, 2, 1, true);
+    wt_catalog_quota(a, 2, 2 * size);
+    assert_true(a->limited);
+    assert_true(wt_catalog_room(a, 2, size));
+    assert_false(wt_catalog_room(a, 2, size + 1));
+    a->coming[2] = size;
+    assert_false(wt_catalog_room(a, 2, 1));
+    assert_true(wt_catalog_room(a, 1, UINT64_MAX));
+    wt_catalog_quota(a, 2, UINT64_MAX);
+    assert_false(a->limited);
+    a->coming[2] = 0;
+    /* a new generation has its pins, and nobody's requests; the accounts follow */
+    struct wt_catalog_set *b = add(&c, make_set("a", 2, 10, 1000, 1, 0), 2);
+    assert_int_equal(b->shard[3].pin, 4);
+    assert_int_equal(b->shard[3].want | b->shard[4].want, 0);
+    assert_int_equal(c.kept[2], size);
+    assert_int_equal(c.kept[1], 0);
+    assert_int_equal(a->kept, 0);
+    assert_int_equal(b->used[2], size);
+    assert_int_equal(a->used[2], 0);
+    wt_catalog_free(&c);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(accounts), cmocka_unit_test(numbers),
-                                       cmocka_unit_test(generations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(accounts),
+                                       cmocka_unit_test(what_is_kept_and_what_quotas_leave),
+                                       cmocka_unit_test(numbers), cmocka_unit_test(generations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
