@@ -43,7 +43,7 @@ start() {
     timeout 250 "$D" --config w.conf >>log 2>&1 &
     pid=$!
     for _ in $(seq 200); do
-        daemon=$(pgrep -P $pid)
+        daemon=$(awk "{ print \$1 }" "/proc/$pid/task/$pid/children" 2>/dev/null)
         "$W" stats --json 2>/dev/null | grep -q '"active": true' && return
         sleep 0.05
     done
