@@ -235,7 +235,7 @@ static int explain(struct wt_http *h, CURLcode result, const struct reply *reply
     long sys = 0;
     curl_easy_getinfo(h->easy, CURLINFO_OS_ERRNO, &sys);
     if (reply->ended)
-        return wt_err_set(err, reply->ended, "unix:%s: %s", h->socket, wt_err_text(reply->ended));
+        return wt_err_set(err, reply->ended, "%s: %s", h->shown, wt_err_text(reply->ended));
     if (atomic_load(&h->aborted))
         return wt_err_set(err, WT_ECANCELED, "%s: canceled", h->shown);
     if (reply->too_long)

@@ -1,7 +1,6 @@
 /*
  * A small HTTP client (libcurl) for the daemon's control socket, or its listener on another host:
- * blocking, for a thread that may
- * block (tools, the loader's reporter thread), never for a loop.
+ * blocking, for a thread that may block (tools, the loader's reporter thread), never for a loop.
  */
 #ifndef WT_CORE_HTTP_H
 #define WT_CORE_HTTP_H

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 30000, SILENCE_MS = 30000 };
+/* A first look into a data set's wafers makes the daemon read the index of each shard. */
+enum { TIMEOUT_MS = 10000, LONG_MS = 600000, SILENCE_MS = 30000 };
 
 /* ---- where it listens ---- */
 
@@ -101,7 +102,8 @@ static int exchange(struct wt_daemon_link *link, const char *method, const char 
     char *text = NULL;
     size_t len = 0;
     long status = 0;
-    int rc = wt_http_call(link->http, method, path, body, TIMEOUT_MS, &status, &text, &len, err);
+    unsigned timeout = link->patient || body ? LONG_MS : TIMEOUT_MS;
+    int rc = wt_http_call(link->http, method, path, body, timeout, &status, &text, &len, err);
     link->lost = rc < 0;
     if (rc < 0)
         return rc;

@@ -23,7 +23,8 @@ struct wt_daemon_opts {
 
 struct wt_daemon_link {
     struct wt_http *http;
-    bool lost; /* the last call had no answer at all, so not even a refusal */
+    bool lost;    /* the last call had no answer at all, so not even a refusal */
+    bool patient; /* set by the caller: its answers may take minutes, as those to a POST may */
 };
 int wt_daemon_open(const struct wt_daemon_opts *opts, struct wt_daemon_link *link,
                    struct wt_err *err);

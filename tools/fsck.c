@@ -38,15 +38,12 @@ static const struct wt_arg args[] = {
 };
 
 /* Without a daemon it goes on alone: its state is checked against the tiers when it starts. */
-static int meet_daemon(struct wt_fsck *f, struct wt_daemon_link *link, struct wt_err *err) {
-    struct wt_daemon_opts opts = {.config = NULL};
+static int meet_daemon(struct wt_fsck *f, const char *config, struct wt_daemon_link *link,
+                       struct wt_err *err) {
     struct wt_err why = {0};
-    char control[sizeof f->cold->control];
-    snprintf(control, sizeof control, "%s", f->cold->control);
-    opts.control = control;
-    if (!control[0])
+    if (!f->cold->control[0]) /* none is configured, or a URL was given */
         return 0;
-    int rc = wt_daemon_open(&opts, link, &why);
+    int rc = wt_daemon_open(&(struct wt_daemon_opts){.config = config}, link, &why);
     if (rc == 0)
         rc = wt_daemon_call(link, "GET", "/healthz", NULL, NULL, &why);
     if (rc < 0) {
@@ -58,7 +55,7 @@ static int meet_daemon(struct wt_fsck *f, struct wt_daemon_link *link, struct wt
         return wt_err_set(err, WT_EBUSY,
                           "the daemon answers on %s, and would move what is repaired: stop it "
                           "(systemctl stop wafertierd), and again",
-                          control);
+                          f->cold->control);
     return 0;
 }
 
@@ -121,7 +118,7 @@ static int check(const struct fsck_args *a, struct wt_fsck *f, const struct wt_o
     rc = wt_target_open_rest(&a->target, &cold, f->tier + 1, &rest, err);
     f->n_tiers += rest;
     if (rc == 0)
-        rc = meet_daemon(f, &link, err);
+        rc = meet_daemon(f, a->target.config, &link, err);
     if (rc == 0 && a->repair)
         rc = wt_fsck_lock(f, err);
     if (rc == 0)

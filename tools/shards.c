@@ -126,6 +126,7 @@ static int run(const struct wt_verb *verb, int argc, char **argv) {
     if (query_of(&a, operands.arg[0], query, &err) < 0)
         return wt_verb_usage(verb, "%s", err.text);
     int rc = wt_daemon_open(&a.daemon, &link, &err);
+    link.patient = true;
     if (rc == 0)
         rc = list(&link, &a, query, &err);
     wt_daemon_close(&link);

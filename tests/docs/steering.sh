@@ -29,7 +29,7 @@ for _ in $(seq 200); do
     sleep 0.1
 done
 
-sed -n '/^## Seeing and steering/,/^## What/p' "$SOURCE/docs/operations.md" | sed -n 's/^    \(wafertier [^#]*[^# ]\) *\(#.*\)*$/\1/p' |
+sed -n '/^## Seeing and steering/,/^## Steering/p' "$SOURCE/docs/operations.md" | sed -n 's/^    \(wafertier [^#]*[^# ]\) *\(#.*\)*$/\1/p' |
     sed 's#/L1#/lot0000#; s#/W03#/w00#; s#^wafertier top$#& --once#; s#--watch$#& -n 1#; s#events$#& --since 0 -n 1#' >commands
 [ "$(wc -l <commands)" -ge 12 ] || fail "docs/operations.md has too few commands"
 while read -r command; do

@@ -88,9 +88,12 @@ static void draw_reads(const struct wt_top_screen *s, struct wt_page *f) {
     wt_page_line(f, "jobs read %.0f ranges/s, %s, %.1f%% above cold (%.1f%% since the start)",
                  reads, rate_text(rate(s, now, before, "reads.bytes"), read), percent(hits, reads),
                  percent(wt_view_real(now, "reads.hits"), wt_view_real(now, "reads.total")));
-    wt_page_line(f, "out of cold %s, of it copies %s",
+    wt_page_line(f,
+                 "out of cold %s, of it copies %s   by hand: pins %" PRIu64 "  quotas %" PRIu64
+                 "  requests %" PRIu64,
                  rate_text(rate(s, tier, tier_before, "reported.bytes") + copies, cold),
-                 rate_text(copies, copied));
+                 rate_text(copies, copied), wt_view_count(now, "pins"),
+                 wt_view_count(now, "quotas"), wt_view_count(now, "requests"));
 }
 
 /* ---- tiers ---- */
