@@ -41,6 +41,7 @@ struct wt_mover {
     double copy_s; /* that a copy from cold takes, smoothed */
     uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX];
     int64_t net[WT_TIERS_MAX];
+    uint64_t gone[WT_TIERS_MAX];
     uint64_t full_until[WT_TIERS_MAX];
 
     struct ended recent[RECENT];
@@ -259,8 +260,12 @@ uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier) {
 int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier) {
     return m->net[tier];
 }
+uint64_t wt_mover_gone(const struct wt_mover *m, uint32_t tier) {
+    return m->gone[tier];
+}
 void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes) {
     m->net[tier] += bytes;
+    m->gone[tier] += bytes < 0 ? (uint64_t)-bytes : 0;
 }
 bool wt_mover_full(const struct wt_mover *m, uint32_t tier) {
     return uv_now(m->loop) < m->full_until[tier];
