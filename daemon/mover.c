@@ -370,9 +370,11 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
     }
     if (verdict == ASIDE)
         set_aside(m, v, err);
-    if (verdict != DONE && v->unknown)
+    if (verdict != DONE && v->unknown) {
+        wt_mover_count(m, v->to, (int64_t)v->size);
         wt_catalog_hold(m->catalog, v->set, v->shard, (uint32_t)v->to,
                         wt_clock_now(&m->catalog->clock), false);
+    }
     struct wt_catalog_set *set = v->set;
     struct wt_move_info info = info_of(m, v);
     info.rc = err->code;
