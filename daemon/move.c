@@ -222,6 +222,8 @@ static void hold(struct wt_lane *l) {
 static void on_adopted(struct wt_req *req) {
     struct wt_lane *l = lane_of(req);
     if (req->rc == 0 && req->size == l->move->size) {
+        /* Perhaps the tier has not said yet that it is full to there. */
+        wt_mover_count(l->move->mover, l->move->to, (int64_t)l->move->size);
         hold(l); /* published whole, under a name that carries its hash */
         copied(l);
         return;

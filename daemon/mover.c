@@ -41,6 +41,7 @@ struct wt_mover {
     double copy_s; /* that a copy from cold takes, smoothed */
     uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX];
     int64_t net[WT_TIERS_MAX];
+    uint64_t gone[WT_TIERS_MAX];
     uint64_t full_until[WT_TIERS_MAX];
 
     struct ended recent[RECENT];
@@ -259,8 +260,12 @@ uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier) {
 int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier) {
     return m->net[tier];
 }
+uint64_t wt_mover_gone(const struct wt_mover *m, uint32_t tier) {
+    return m->gone[tier];
+}
 void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes) {
     m->net[tier] += bytes;
+    m->gone[tier] += bytes < 0 ? (uint64_t)-bytes : 0;
 }
 bool wt_mover_full(const struct wt_mover *m, uint32_t tier) {
     return uv_now(m->loop) < m->full_until[tier];
@@ -365,9 +370,11 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
     }
     if (verdict == ASIDE)
         set_aside(m, v, err);
-    if (verdict != DONE && v->unknown)
+    if (verdict != DONE && v->unknown) {
+        wt_mover_count(m, v->to, (int64_t)v->size);
         wt_catalog_hold(m->catalog, v->set, v->shard, (uint32_t)v->to,
                         wt_clock_now(&m->catalog->clock), false);
+    }
     struct wt_catalog_set *set = v->set;
     struct wt_move_info info = info_of(m, v);
     info.rc = err->code;

@@ -26,6 +26,7 @@ struct usage { /* what a tier last said */
     uint64_t used;  /* also by what the catalog does not know: left by others, or not found yet */
     int64_t net_at; /* wt_mover_net at the time */
     int64_t net_asked;
+    uint64_t gone_asked;
 };
 
 struct wt_planner {
@@ -332,19 +333,19 @@ static void on_usage(struct wt_req *req);
 
 static void ask_usage(struct wt_planner *p, struct usage *u) {
     u->net_asked = wt_mover_net(p->o.mover, u->tier);
+    u->gone_asked = wt_mover_gone(p->o.mover, u->tier);
     u->req = (struct wt_req){.op = WT_OP_USAGE, .done = on_usage, .arg = u};
     u->busy = wt_tier_submit(p->o.tiers[u->tier], &u->req) == 0;
     p->asking += u->busy;
 }
 
-/* A move that ended meanwhile may be in the figure or not: then the one before is better, and the
- * next answer will tell. */
+/* What came since the question may be in the figure or not: it is added. What left since then, or
+ * is just leaving, may be too: it is not taken off. The sum errs to the safe side. */
 static void take_figure(const struct wt_planner *p, struct usage *u, uint64_t used) {
-    if (u->known && u->net_asked != wt_mover_net(p->o.mover, u->tier))
-        return;
+    uint64_t left = wt_mover_gone(p->o.mover, u->tier) - u->gone_asked;
     u->known = true;
     u->used = used;
-    u->net_at = u->net_asked;
+    u->net_at = u->net_asked - (int64_t)(left + wt_mover_leaving(p->o.mover, u->tier));
 }
 
 static void on_usage(struct wt_req *req) {

@@ -200,7 +200,10 @@ static int on_entry(struct wt_req *req, const struct wt_entry *entry) {
     if (!wt_hash_equal(rec.hash, hash))
         return 0;
     if (rec.size != entry->size) {
-        if (r->damaged && !(set->shard[shard].flags & WT_SHARD_BUSY))
+        if (set->shard[shard].flags & WT_SHARD_BUSY) /* met again by its entry */
+            wt_catalog_hold(r->catalog, set, shard, r->first->tier,
+                            wt_clock_now(&r->catalog->clock), false);
+        else if (r->damaged)
             r->damaged(r->damaged_arg, set, shard, r->first->tier);
         return 0;
     }

@@ -218,6 +218,8 @@ void sim_check_end(struct sim_world *w) {
         return;
     }
     check_moves(p);
+    if (wt_requests_running(p->d.requests))
+        sim_break(w, "%zu requests by hand never end", wt_requests_running(p->d.requests));
     if (!wt_catalog_find(&p->d.catalog, "wafers", 0))
         sim_break(w, "the daemon has not found the data set");
     for (uint32_t t = 1; t < SIM_TIERS; t++) {

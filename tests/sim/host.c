@@ -250,8 +250,7 @@ void sim_process_turn(struct sim_process *p) {
     the_running = NULL;
     if (p->d.failed)
         sim_break(p->w, "%u gave up", p->pid);
-    if (p->host && p->stopping &&
-        p->w->now_ns > p->stop_by + (p->frozen_until ? UINT64_C(600) * SIM_S : 0))
+    if (p->host && p->stopping && !p->was_frozen && p->w->now_ns > p->stop_by)
         sim_break(p->w, "%u does not stop", p->pid);
     if (p->host)
         sim_check_turn(p);

@@ -265,7 +265,7 @@ struct sim_world {
     uint64_t crash_at; /* order of the event at which a daemon is killed; 0: none */
     struct sim_counts {
         uint64_t kills, freezes, cuts, restarts, damages, commits, removes, moves, reads, hits;
-        uint64_t takeovers;
+        uint64_t takeovers, by_hand;
     } count;
     char broken[512];
     char line[SIM_LINES][SIM_LINE];

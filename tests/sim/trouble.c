@@ -136,10 +136,34 @@ static void resize(struct sim_world *w) {
     stop_host(w);
 }
 
+static void on_answer(void *arg, const struct sim_answer *a) {
+    struct sim_world *w = arg;
+    w->count.by_hand += a->status == 200;
+}
+
+/* Somebody steers by hand; refused where it does not fit. */
+static void steer(struct sim_world *w) {
+    static const char *const paths[] = {"/v1/warm", "/v1/evict", "/v1/pin", "/v1/unpin",
+                                        "/v1/quota"};
+    struct sim_process *p = sim_active(w);
+    const char *path = paths[sim_below(w, sizeof paths / sizeof paths[0])];
+    uint32_t t = (uint32_t)sim_between(w, 1, SIM_TIERS - 1);
+    if (!p)
+        return;
+    json_t *body = json_pack("{s:s, s:s}", "dataset", "wafers", "tier", w->tier[t].name);
+    if (strcmp(path, "/v1/quota") == 0)
+        json_object_set_new(body, "bytes",
+                            json_integer((json_int_t)sim_below(w, w->tier[t].capacity + 1)));
+    if (strcmp(path, "/v1/warm") == 0 || strcmp(path, "/v1/evict") == 0)
+        json_object_set_new(body, "patience_s", json_integer((json_int_t)sim_between(w, 5, 60)));
+    sim_say(w, "by hand: %s in %s", path, w->tier[t].name);
+    sim_call(p, "POST", path, body, on_answer, w);
+}
+
 static void on_trouble(struct sim_world *w, void *arg) {
     static void (*const kinds[])(struct sim_world * w) = {
-        go_down, hang,      be_slow,   restart,     damage,   damage, lose,   harm_cold,
-        fill,    stop_host, kill_host, freeze_host, cut_host, pack,   resize, go_down};
+        go_down,   hang,      be_slow,     restart,  damage, damage, lose,  harm_cold, fill,
+        stop_host, kill_host, freeze_host, cut_host, pack,   steer,  steer, resize,    go_down};
     (void)arg;
     if (!w->trouble)
         return;

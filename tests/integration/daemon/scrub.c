@@ -1,0 +1,107 @@
+/*
+ * Copies are read in idle time: what is damaged is made anew, what is gone is noticed, and what is
+ * wrong with the truth itself is said and changes nothing.
+ */
+#include "kit.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SHARDS = 6, SAMPLES = 20, WAIT_MS = 20000 };
+
+static void shell(const char *fmt, ...) {
+    char command[700];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(command, sizeof command, fmt, args);
+    va_end(args);
+    if (system(command) != 0)
+        fail_msg("failed: %s", command);
+}
+
+/* All of it stands in hot, and nothing moves any more. */
+static void fill_hot(struct kit *k, const char *scrub) {
+    uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    snprintf(k->extra, sizeof k->extra, "policy { min_stay = 0s } scrub { %s every = 1s }", scrub);
+    kit_start(k);
+    json_decref(kit_report(k, kit_register(k, "wafers"), 0, 0, SHARDS, "cold", size));
+    kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, WAIT_MS);
+}
+
+static void change(const char *folder, int n, const char *how) {
+    shell("f=$(find %s/wafers/shards -type f | sort | sed -n %dp); chmod u+w \"$f\"; %s", folder, n,
+          how);
+}
+static const char flip[] =
+    "printf '\\377\\001' | dd of=\"$f\" bs=1 seek=5000 conv=notrunc status=none";
+
+static uint64_t stat_of(struct kit *k, const char *name) {
+    json_t *o = kit_call(k, "GET", "/v1/stats", NULL, NULL);
+    uint64_t n = (uint64_t)kit_int(o, name);
+    json_decref(o);
+    return n;
+}
+
+static void damaged_copies_are_made_anew(void **state) {
+    struct kit *k = *state;
+    fill_hot(k, "rate = 1GiB");
+    change(k->hot, 2, flip);
+    change(k->hot, 4, "truncate -s -100 \"$f\"");
+    assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS - 2);
+    kit_until(k, "/v1/stats", "scrub.damaged", 2, WAIT_MS);
+    uint64_t passes = stat_of(k, "scrub.passes");
+    kit_until(k, "/v1/stats", "scrub.passes", (json_int_t)passes + 3, WAIT_MS);
+    assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS);
+    assert_int_equal(stat_of(k, "scrub.damaged"), 2);
+    assert_int_equal(stat_of(k, "scrub.cold_damaged"), 0);
+    assert_int_equal(stat_of(k, "tiers.2.shards"), SHARDS);
+}
+
+static void a_copy_that_is_gone_is_noticed(void **state) {
+    struct kit *k = *state;
+    fill_hot(k, "rate = 1GiB");
+    change(k->hot, 3, "rm -f \"$f\"");
+    kit_until(k, "/v1/stats", "scrub.missing", 1, WAIT_MS);
+    kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS,
+              WAIT_MS); /* it is warm enough to come back */
+    assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS);
+}
+
+static void a_damaged_truth_is_told_and_kept(void **state) {
+    struct kit *k = *state;
+    char cold[96];
+    fill_hot(k, "rate = 1GiB");
+    snprintf(cold, sizeof cold, "%s/cold", k->root);
+    change(cold, 3, flip);
+    change(cold, 5, "rm -f \"$f\"");
+    kit_until(k, "/v1/stats", "scrub.cold_damaged", 1, WAIT_MS);
+    kit_until(k, "/v1/stats", "scrub.cold_missing", 1, WAIT_MS);
+    shell("grep -q 'the cold copy is damaged' %s && grep -q 'the cold copy is missing' %s", k->log,
+          k->log);
+    assert_int_equal(kit_count(cold, "wafers"), SHARDS - 1);
+    assert_int_equal(kit_count(k->hot, "wafers"), SHARDS); /* the last whole copies */
+}
+
+static void none_with_rate_0(void **state) {
+    struct kit *k = *state;
+    fill_hot(k, "rate = 0");
+    change(k->hot, 2, flip);
+    kit_sleep(3000);
+    assert_int_equal(stat_of(k, "scrub.bytes"), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(damaged_copies_are_made_anew, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_copy_that_is_gone_is_noticed, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(a_damaged_truth_is_told_and_kept, kit_setup, kit_teardown),
+        cmocka_unit_test_setup_teardown(none_with_rate_0, kit_setup, kit_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
