@@ -50,14 +50,25 @@ static void fuse_mount(struct storm *s, const struct storm_fault *f) {
     fuse(s, "mount", getenv("WT_TEST_CEPH"));
 }
 
+/* No program can be started meanwhile: a new one closes the files of this process, and closing a
+ * file of a mount that hangs hangs as well. */
 static void fuse_stop(struct storm *s, const struct storm_fault *f) {
-    storm_shell("kill -%s $('%s/cephfs' pid '%s')", f->what, getenv("WT_TEST_SERVERS"),
-                s->mount_dir);
+    char path[200];
+    int pid = 0;
+    (void)f;
+    snprintf(path, sizeof path, "%s.ceph-fuse.pid", s->mount_dir);
+    FILE *file = fopen(path, "re");
+    if (!file || fscanf(file, "%d", &pid) != 1 || pid <= 1)
+        fail_msg("no process in %s", path);
+    fclose(file);
+    s->fuse_stopped = pid;
+    assert_int_equal(kill(pid, SIGSTOP), 0);
 }
 
 static void fuse_continue(struct storm *s, const struct storm_fault *f) {
     (void)f;
-    storm_shell("kill -CONT $('%s/cephfs' pid '%s')", getenv("WT_TEST_SERVERS"), s->mount_dir);
+    kill(s->fuse_stopped, SIGCONT);
+    s->fuse_stopped = 0;
 }
 
 /* ---- Ceph: quotas ---- */
@@ -97,7 +108,9 @@ static void shard_on_warm(struct storm *s, char key[STORM_KEY]) {
         "for i in ${!keys[@]}; do\n"
         "  key=${keys[(n + i) %% ${#keys[@]}]}\n"
         "  if [ ! -e $w/$key ]; then\n"
-        "    mkdir -p $w/${key%%/*}; cp $key $w.part; mv $w.part $w/$key\n"
+        "    mkdir -p $w/${key%%/*}\n"
+        "    until cp $key $w.part 2>/dev/null; do sleep 0.2; done # a quota that was just lifted\n"
+        "    mv $w.part $w/$key\n"
         "  fi\n"
         "  if cmp -s $key $w/$key; then echo $key >'%s/key'; exit 0; fi\n"
         "done\n"
@@ -241,7 +254,11 @@ const struct storm_fault storm_faults[] = {
     CEPH("mon killed", daemon_kill, daemon_up, "mon.a"),
     CEPH("MDS killed", daemon_kill, daemon_up, "mds.a"),
     CEPH("ceph-fuse killed", fuse_kill, fuse_mount, NULL),
-    CEPH("ceph-fuse stopped", fuse_stop, fuse_continue, "STOP"),
+    {.name = "ceph-fuse stopped",
+     .group = STORM_CEPH,
+     .begin = fuse_stop,
+     .end = fuse_continue,
+     .alone = true},
     CEPH("cold pool at its quota", quota_reach, quota_lift, NULL),
     CEPH("pool of CephFS at its quota", quota_reach, quota_lift, "cephfs_data"),
     CEPH("a warm copy truncated", warm_damage, NULL, "truncate -s $n \"$f\""),
