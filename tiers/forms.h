@@ -5,7 +5,7 @@
 #ifndef WT_TIERS_FORMS_H
 #define WT_TIERS_FORMS_H
 
-#define WT_FORM_FILE          "file:///PATH[?bounce=1][&map=safe|always|never]"
+#define WT_FORM_FILE          "file:///PATH[?bounce=1][&map=safe|always|never][&mount=required]"
 #define WT_FORM_RADOS         "rados://POOL[/NAMESPACE][?conf=FILE&id=NAME&cluster=NAME&keyring=FILE]"
 #define WT_FORM_REDIS         "redis://[USER:PASSWORD@]HOST[:PORT][/DB]"
 #define WT_FORM_REDISS        "rediss://[USER:PASSWORD@]HOST[:PORT][/DB]"

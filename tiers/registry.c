@@ -1,4 +1,4 @@
-/* The backends that are built in: one explicit table. A new backend adds its line to both. */
+/* The backends that are built in: one explicit table. A new backend adds its line. */
 #include "tiers/backend.h"
 #include "tiers/file/file.h"
 #include "tiers/rados/rados.h"
@@ -13,9 +13,3 @@ const struct wt_backend *const wt_backends[] = {
     &wt_backend_redis_cluster,
     NULL,
 };
-
-const char *const *wt_tier_schemes(void) {
-    static const char *const schemes[] = {"file",       "rados",         "redis", "rediss",
-                                          "redis+unix", "redis+cluster", NULL};
-    return schemes;
-}

@@ -141,6 +141,8 @@ static void learn(struct wt_tier *tier, struct wt_req *req, uint64_t now) {
         else if (req->rc == WT_ETIMEDOUT)
             wt_cost_failed(&tier->cost, us, now);
     }
+    if (req == &tier->probe && req->rc < 0 && tier->breaker.open) /* why it is down by now */
+        memcpy(tier->down_why, req->err.text, sizeof tier->down_why);
     switch (wt_breaker_result(&tier->breaker, req->rc, req == &tier->probe)) {
     case WT_BREAKER_OPENS:
         tier_went_down(tier, req->err.text);

@@ -94,6 +94,8 @@ void wt_backend_down(struct wt_tier *tier, const struct wt_err *why) {
     snprintf(tier->stats.last_error, sizeof tier->stats.last_error, "%s", why->text);
     if (wt_breaker_trip(&tier->breaker) == WT_BREAKER_OPENS)
         tier_went_down(tier, why->text);
+    else
+        snprintf(tier->down_why, sizeof tier->down_why, "%s", why->text);
 }
 
 void wt_backend_lost(struct wt_tier *tier) {

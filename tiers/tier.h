@@ -199,8 +199,6 @@ struct wt_map_view {
 struct wt_map_view wt_map_view(const struct wt_map *map);
 void wt_map_release(struct wt_map *map); /* NULL is fine */
 
-/* Names the backends that are built in, NULL-terminated: "file", ... */
-const char *const *wt_tier_schemes(void);
 const char *wt_op_name(enum wt_op op); /* "get" */
 /* 0, or WT_EINVAL with what is wrong with it. */
 int wt_key_check(const char *key, struct wt_err *err);

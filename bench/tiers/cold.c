@@ -2,14 +2,16 @@
  * bench/tiers/cold: reads of a rados: tier against a bare librados aio loop over the very same
  * objects, at the same depth: whole shards, ranges of 1 MiB and of 64 KiB.
  *
- *   bench_cold CONF POOL [MIB]      a pool that nobody else uses; MIB of data, 512
- * (bench/tiers/cold.sh starts a Ceph)
+ *   bench_cold CONF POOL OSD [MIB]      a pool that nobody else uses, the admin socket of its only
+ * OSD; MIB of data, 512 (bench/tiers/cold.sh starts a Ceph)
  *
  * Method: shards of 64 MiB are put through the tier; then PAIRS alternated pairs (ours, bare; the
  * order changes from pair to pair) read the same ranges in the same order into the same memory,
  * touched before. Printed: MB/s, the median of the pairs' ratios with its 95% interval (order
- * statistics: the 2nd and 9th of 10 hold 97.9%), CPU seconds per GB of this process, the goal.
+ * statistics: the 2nd and 9th of 10 hold 97.9%), CPU seconds per GB of this process, the goal. What
+ * ours read must be what the OSD counted, within 2%; else the exit status is 1.
  */
+#include "bench/tiers/counters.h"
 #include "core/mem.h"
 #include "tiers/sync.h"
 
@@ -34,7 +36,8 @@ struct range {
 };
 
 struct bench {
-    const char *conf, *pool;
+    const char *conf, *pool, *osd;
+    bool wrong; /* the OSD counted other bytes */
     uint32_t shards;
     char part[SHARDS_MAX][200]; /* "KEY@TOKEN": parts are ".N" of it */
     struct wt_mem mem;          /* DEPTH parts and a shard */
@@ -208,10 +211,18 @@ static double median(double *v) {
     return (v[PAIRS / 2 - 1] + v[PAIRS / 2]) / 2;
 }
 
+/* Also warms up. */
+static void check_bytes(struct bench *b, const char *what) {
+    uint64_t before = bench_osd_counter(b->osd, "op_r_out_bytes");
+    read_ours(b);
+    uint64_t counted = bench_osd_counter(b->osd, "op_r_out_bytes") - before;
+    b->wrong |= !bench_bytes_agree(what, (double)(b->n_ranges * b->len), (double)counted);
+}
+
 static void compare(struct bench *b, const char *what) {
     struct result ours = {0}, bare = {0};
     double ratio[PAIRS];
-    read_ours(b); /* warm both up */
+    check_bytes(b, what);
     read_bare(b);
     for (int pair = 0; pair < PAIRS; pair++) {
         if (pair % 2)
@@ -289,11 +300,13 @@ int main(int argc, char **argv) {
     static struct bench b;
     struct wt_tier_opts opts = {.name = "cold", .depth = DEPTH, .timeout_ms = 60000};
     struct wt_err err = {0};
-    if (argc < 3)
-        die("usage", "bench_cold CONF POOL [MIB]");
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc < 4)
+        die("usage", "bench_cold CONF POOL OSD [MIB]");
     b.conf = argv[1];
     b.pool = argv[2];
-    unsigned long mib = argc > 3 ? strtoul(argv[3], NULL, 10) : 512;
+    b.osd = argv[3];
+    unsigned long mib = argc > 4 ? strtoul(argv[4], NULL, 10) : 512;
     b.shards = (uint32_t)(mib / (SHARD >> 20));
     if (b.shards < 2 || b.shards > SHARDS_MAX)
         die("usage", "MIB is 128 to 16384");
@@ -321,5 +334,5 @@ int main(int argc, char **argv) {
     rados_shutdown(b.ceph);
     wt_mem_unmap(&b.mem);
     free(b.ranges);
-    return 0;
+    return b.wrong;
 }

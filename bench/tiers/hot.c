@@ -7,8 +7,10 @@
  * Method: objects are put through the tier; then PAIRS alternated pairs (ours, the other one; the
  * order changes from pair to pair) read all of their chunks once. Printed: GB/s, the median of the
  * pairs' ratios with its 95% interval (order statistics), CPU seconds per GB of the reading
- * process, the goal. All three read into the same memory, touched before.
+ * process, the goal. All three read into the same memory, touched before. What ours read must be
+ * what the server counted (total_net_output_bytes), within 2%; else the exit status is 1.
  */
+#include "bench/tiers/counters.h"
 #include "core/mem.h"
 #include "tiers/sync.h"
 
@@ -42,8 +44,10 @@ struct bench {
     int raw_fd[CONNS_MAX];           /* kept, as ours are: buffers of the kernel have grown */
     char name[NAMES_MAX][NAME_SIZE]; /* chunks */
     size_t n_names;
-    struct wt_mem mem; /* FLIGHT parts */
-    uint64_t bytes;    /* that one run reads */
+    struct wt_mem mem;  /* FLIGHT parts */
+    uint64_t bytes;     /* that one run reads */
+    const char *server; /* its socket */
+    bool wrong;         /* the server counted other bytes */
 };
 
 static void die(const char *what) {
@@ -283,6 +287,14 @@ static double median(const double *v) {
     return (s[PAIRS / 2 - 1] + s[PAIRS / 2]) / 2;
 }
 
+static void check_bytes(struct bench *b, uv_loop_t *loop, struct wt_tier *tier) {
+    double ignored = 0;
+    uint64_t before = bench_redis_counter(b->server, "total_net_output_bytes");
+    time_one(b, OURS, loop, tier, &ignored);
+    uint64_t counted = bench_redis_counter(b->server, "total_net_output_bytes") - before;
+    b->wrong |= !bench_bytes_agree(b->path ? "unix" : "tcp", (double)b->bytes, (double)counted);
+}
+
 static void compare(struct bench *b, enum reader other, const char *more, double goal) {
     uv_loop_t loop;
     uv_loop_init(&loop);
@@ -292,6 +304,8 @@ static void compare(struct bench *b, enum reader other, const char *more, double
     struct figure ours = {0}, theirs = {0};
     double ratio[PAIRS], ignored = 0;
     time_one(b, OURS, &loop, tier, &ignored); /* connected, headers seen, memory warm */
+    if (other == HIREDIS)                     /* once for each way of connecting */
+        check_bytes(b, &loop, tier);
     time_one(b, other, &loop, tier, &ignored);
     for (int i = 0; i < PAIRS; i++) {
         bool first = i % 2 == 0;
@@ -348,31 +362,25 @@ static void find_chunks(struct bench *b, redisContext *c) {
     freeReplyObject(keys);
 }
 
-static double used_memory(redisContext *c) {
-    redisReply *info = redisCommand(c, "INFO memory");
-    const char *at = info ? strstr(info->str, "used_memory:") : NULL;
-    double used = at ? strtod(at + 12, NULL) : 0;
-    freeReplyObject(info);
-    return used;
-}
-
 int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc != 3)
         die("usage: bench_hot SOCKET PORT");
     struct bench *b = calloc(1, sizeof *b);
     struct wt_err err;
-    b->path = argv[1];
+    b->path = b->server = argv[1];
     b->bytes = (uint64_t)OBJECTS * WT_PART;
     if (wt_mem_map(&b->mem, (size_t)FLIGHT * WT_PART, &err) < 0)
         die(err.text);
     redisContext *c = redisConnectUnix(b->path);
     if (!c || c->err)
         die("no Redis at that socket");
-    double before = used_memory(c);
+    double before = (double)bench_redis_counter(b->server, "used_memory");
     put_objects(b);
     usleep(300000); /* query buffers of the writers are given back */
     find_chunks(b, c);
-    double share = (double)b->bytes / (used_memory(c) - before);
+    double share =
+        (double)b->bytes / ((double)bench_redis_counter(b->server, "used_memory") - before);
     printf("%d objects of 8 MiB in %zu chunks; payload / used_memory %.3f goal 0.97 %s\n", OBJECTS,
            b->n_names, share, share >= 0.97 ? "reached" : "MISSED");
     for (int tcp = 0; tcp < 2; tcp++) {
@@ -386,6 +394,7 @@ int main(int argc, char **argv) {
     }
     redisFree(c);
     wt_mem_unmap(&b->mem);
+    bool wrong = b->wrong;
     free(b);
-    return 0;
+    return wrong;
 }

@@ -163,6 +163,44 @@ static void damaged_by_hand(void **state) {
     free(data);
 }
 
+static unsigned local_entries(void) {
+    char command[600];
+    unsigned n = 0;
+    snprintf(command, sizeof command, "find '%s' -mindepth 1 | wc -l", getenv("WT_TEST_CEPHFS"));
+    FILE *f = popen(command, "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%u", &n), 1);
+    pclose(f);
+    return n;
+}
+
+/* mount=required: where nothing is mounted the tier is down, and nothing lands on the local disk.
+ */
+static void mount_missing(void **state) {
+    struct fault *f = *state;
+    uint8_t *data = fault_bytes(SIZE, 6);
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    fault_close(f);
+    snprintf(f->opts.url + strlen(f->opts.url), sizeof f->opts.url - strlen(f->opts.url),
+             "?mount=required");
+    mount_script("umount", "");
+    fault_open(f); /* as a daemon that starts before the mount */
+    assert_int_equal(fault_put(f, "b", data, SIZE), WT_EDOWN);
+    assert_non_null(strstr(f->last_error, "mount=required"));
+    assert_true(wt_tier_is_down(f->tier));
+    assert_int_equal(local_entries(), 0);
+    mount_script("mount", getenv("WT_TEST_CEPH"));
+    fault_until_stat(f, "a", 0);
+    reads_well(f, "a", data);
+    mount_script("umount", ""); /* and as one under which it goes */
+    assert_true(blames_tier(fault_put(f, "b", data, SIZE)));
+    assert_int_equal(local_entries(), 0);
+    mount_script("mount", getenv("WT_TEST_CEPH"));
+    fault_until_stat(f, "a", 0);
+    fault_well(f, fault_put(f, "b", data, SIZE));
+    free(data);
+}
+
 static void set_quota(struct fault *f, unsigned long long bytes) {
     fault_mon(f, NULL,
               "{\"prefix\":\"osd pool set-quota\",\"pool\":\"cephfs_data\","
@@ -218,9 +256,9 @@ static void pool_at_its_quota(void **state) {
 
 int main(void) {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-    const struct CMUnitTest tests[] = {T(fuse_killed_and_remounted), T(mds_killed),
-                                       T(osd_stopped_in_reads), T(damaged_by_hand),
-                                       T(pool_at_its_quota)};
+    const struct CMUnitTest tests[] = {
+        T(fuse_killed_and_remounted), T(mds_killed),    T(osd_stopped_in_reads),
+        T(damaged_by_hand),           T(mount_missing), T(pool_at_its_quota)};
 #undef T
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,29 @@ static void wrong_password(struct kit *k) {
     check_silence(k, "daemon-typo");
 }
 
+/* While it is down the reason may change: the newest is told. */
+static void down_for_another_reason(struct kit *k) {
+    char url[200], line[200];
+    struct wt_err err;
+    url_of(k, "daemon", "daemon-secret", url, sizeof url);
+    kit_open(k, url);
+    assert_int_equal(kit_put(k, "o", 100000), 0);
+    kit_script(k, "kill", "");
+    kit_until_down(k, true);
+    assert_int_equal(kit_get(k, "o", 100000, &err), WT_EDOWN);
+    assert_null(strstr(err.text, "refused user or password"));
+    snprintf(line, sizeof line, "sed -i s/daemon-secret/daemon-new/ %s/conf0", k->dir);
+    assert_int_equal(system(line), 0);
+    kit_script(k, "up", "");
+    bool told = false;
+    for (int i = 0; i < 500 && !told; i++) {
+        assert_int_equal(kit_get(k, "o", 100000, &err), WT_EDOWN);
+        told = strstr(err.text, "refused user or password") != NULL;
+        kit_sleep(k, 20);
+    }
+    assert_true(told);
+}
+
 static void no_password(struct kit *k) {
     char url[200];
     struct wt_err err;
@@ -129,6 +152,7 @@ static void other_keys_are_safe(struct kit *k) {
 
 const struct kit_test kit_rights_tests[] = {
     {"wrong password", wrong_password},
+    {"down for another reason", down_for_another_reason},
     {"no password", no_password},
     {"password from file and environment", password_sources},
     {"rights withdrawn", rights_withdrawn},

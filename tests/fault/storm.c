@@ -139,11 +139,11 @@ static int setup(void **state) {
 
 /* Also after a failure in the middle of a fault. */
 static void calm_down(struct storm *s) {
+    if (s->fuse_stopped > 0) /* before anything that starts a program */
+        kill(s->fuse_stopped, SIGCONT);
     storm_shell("for p in osd.0 mon.a mds.a; do pid=$('%s/ceph' pid '%s' $p 2>/dev/null) && kill "
-                "-CONT $pid; done; pid=$('%s/cephfs' pid '%s' 2>/dev/null) && kill -CONT $pid; "
-                "true",
-                getenv("WT_TEST_SERVERS"), getenv("WT_TEST_CEPH"), getenv("WT_TEST_SERVERS"),
-                s->mount_dir);
+                "-CONT $pid; done; true",
+                getenv("WT_TEST_SERVERS"), getenv("WT_TEST_CEPH"));
     fault_daemon("up", "");
     storm_shell("mountpoint -q '%s' || { '%s/cephfs' umount '%s'; '%s/cephfs' mount '%s' '%s'; }",
                 s->mount_dir, getenv("WT_TEST_SERVERS"), s->mount_dir, getenv("WT_TEST_SERVERS"),
@@ -155,9 +155,9 @@ static void calm_down(struct storm *s) {
 
 static int teardown(void **state) {
     struct storm *s = *state;
+    calm_down(s);
     if (!s->well)
         storm_shell("tail -n 40 '%s' >&2; true", s->kit->log);
-    calm_down(s);
     storm_shell("pid=$('%s/redis' pid '%s') && kill -CONT $pid; true", getenv("WT_TEST_SERVERS"),
                 s->redis);
     proxy_set(s->proxy, PROXY_PASS, 0);
@@ -251,7 +251,7 @@ static void run_sequence(struct storm *s, size_t n) {
         active[f->group] = f;
         kit_sleep(lasts(s));
         ask_daemon(s);
-        if (storm_random(s, 3)) { /* else it goes on while the next one begins */
+        if (storm_random(s, 3) || f->alone) { /* else it goes on while the next one begins */
             end_fault(s, &active[f->group]);
             if (!active[STORM_CEPH])
                 storm_reader_advance(&s->reader, 3, RECOVER_MS);

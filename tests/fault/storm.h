@@ -60,6 +60,7 @@ struct storm {
     bool well;           /* the test came to its end */
 
     /* What the fault on Ceph has to put back. */
+    pid_t fuse_stopped; /* 0: it is not */
     char key[STORM_KEY], object[STORM_KEY];
     char *saved;
     size_t saved_len;
@@ -73,6 +74,7 @@ struct storm_fault {
     const char *what;                                          /* daemon, command... */
     const char *undo;
     int number; /* mode of the proxy */
+    bool alone; /* ends before the next one begins */
 };
 extern const struct storm_fault storm_faults[];
 extern const size_t storm_n_faults;

@@ -50,14 +50,25 @@ static void fuse_mount(struct storm *s, const struct storm_fault *f) {
     fuse(s, "mount", getenv("WT_TEST_CEPH"));
 }
 
+/* No program can be started meanwhile: a new one closes the files of this process, and closing a
+ * file of a mount that hangs hangs as well. */
 static void fuse_stop(struct storm *s, const struct storm_fault *f) {
-    storm_shell("kill -%s $('%s/cephfs' pid '%s')", f->what, getenv("WT_TEST_SERVERS"),
-                s->mount_dir);
+    char path[200];
+    int pid = 0;
+    (void)f;
+    snprintf(path, sizeof path, "%s.ceph-fuse.pid", s->mount_dir);
+    FILE *file = fopen(path, "re");
+    if (!file || fscanf(file, "%d", &pid) != 1 || pid <= 1)
+        fail_msg("no process in %s", path);
+    fclose(file);
+    s->fuse_stopped = pid;
+    assert_int_equal(kill(pid, SIGSTOP), 0);
 }
 
 static void fuse_continue(struct storm *s, const struct storm_fault *f) {
     (void)f;
-    storm_shell("kill -CONT $('%s/cephfs' pid '%s')", getenv("WT_TEST_SERVERS"), s->mount_dir);
+    kill(s->fuse_stopped, SIGCONT);
+    s->fuse_stopped = 0;
 }
 
 /* ---- Ceph: quotas ---- */
@@ -89,22 +100,29 @@ static void warm_damage(struct storm *s, const struct storm_fault *f) {
                 (unsigned long long)storm_random(s, 1000000), s->warm, f->what);
 }
 
-/* A shard that has a whole copy on warm: its own, or one that is put there now (a quota that was
- * lifted goes on for a moment). */
+/* A shard that has a whole copy on warm: its own, or one that is put there now. Not one whose copy
+ * is damaged: the daemon may be about to drop that. */
 static void shard_on_warm(struct storm *s, char key[STORM_KEY]) {
-    char command[1500];
-    snprintf(
-        command, sizeof command,
-        "timeout 60 bash -c 'set -e; cd \"%s\"; key=$(find " STORM_SET
-        "/shards -type f | sort | awk -v n=%llu \"{ a[NR] = \\$0 } END { print a[n %% NR + 1] "
-        "}\"); w=\"%s\"; cmp -s $key $w/$key || { mkdir -p $w/${key%%/*}; until cp $key $w.part; "
-        "do sleep .2; done 2>/dev/null; mv $w.part $w/$key; }; echo $key'",
-        s->plain, (unsigned long long)storm_random(s, 1000000), s->warm);
-    FILE *f = popen(command, "re");
+    static const char script[] =
+        "cd '%s'; w='%s'; n=%llu; keys=($(find " STORM_SET "/shards -type f | sort))\n"
+        "for i in ${!keys[@]}; do\n"
+        "  key=${keys[(n + i) %% ${#keys[@]}]}\n"
+        "  if [ ! -e $w/$key ]; then\n"
+        "    mkdir -p $w/${key%%/*}\n"
+        "    until cp $key $w.part 2>/dev/null; do sleep 0.2; done # a quota that was just lifted\n"
+        "    mv $w.part $w/$key\n"
+        "  fi\n"
+        "  if cmp -s $key $w/$key; then echo $key >'%s/key'; exit 0; fi\n"
+        "done\n"
+        "exit 1";
+    char path[200];
+    storm_shell(script, s->plain, s->warm, (unsigned long long)storm_random(s, 1000000),
+                s->kit->root);
+    snprintf(path, sizeof path, "%s/key", s->kit->root);
+    FILE *f = fopen(path, "re");
     assert_non_null(f);
-    if (fscanf(f, "%299s", key) != 1)
-        fail_msg("no shard from: %s", command);
-    assert_int_equal(pclose(f), 0);
+    assert_int_equal(fscanf(f, "%299s", key), 1);
+    fclose(f);
 }
 
 static void flip_bit(struct storm *s) {
@@ -236,7 +254,11 @@ const struct storm_fault storm_faults[] = {
     CEPH("mon killed", daemon_kill, daemon_up, "mon.a"),
     CEPH("MDS killed", daemon_kill, daemon_up, "mds.a"),
     CEPH("ceph-fuse killed", fuse_kill, fuse_mount, NULL),
-    CEPH("ceph-fuse stopped", fuse_stop, fuse_continue, "STOP"),
+    {.name = "ceph-fuse stopped",
+     .group = STORM_CEPH,
+     .begin = fuse_stop,
+     .end = fuse_continue,
+     .alone = true},
     CEPH("cold pool at its quota", quota_reach, quota_lift, NULL),
     CEPH("pool of CephFS at its quota", quota_reach, quota_lift, "cephfs_data"),
     CEPH("a warm copy truncated", warm_damage, NULL, "truncate -s $n \"$f\""),

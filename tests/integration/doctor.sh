@@ -170,6 +170,15 @@ names "warm:full"
 says "tier is full"
 rm warm/manifest.json
 
+if [ "$(stat -c %d "$DIR")" = "$(stat -c %d /)" ]; then
+    conf one.conf "" "warm url = \"file://$DIR/warm?mount=required\""
+    doctor 1 --config one.conf
+    names "warm:mount-missing"
+    says "findmnt"
+else
+    echo "SKIPPED: mount=required ($DIR lies on a mount)"
+fi
+
 conf one.conf "" 'warm url = "gopher://warm"'
 doctor 1 --config one.conf
 names "warm:bad-tier"

@@ -282,7 +282,7 @@ static void file_cancel(struct wt_tier *tier, struct wt_req *req) {
 /* ---- open and close ---- */
 
 struct url_params {
-    bool bounce;
+    bool bounce, mount_required;
     enum file_map map;
 };
 
@@ -292,6 +292,10 @@ static bool take_param(const struct wt_url_param *p, struct url_params *out) {
     if (strcmp(p->name, "bounce") == 0) {
         out->bounce = strcmp(p->value, "1") == 0;
         return out->bounce || strcmp(p->value, "0") == 0;
+    }
+    if (strcmp(p->name, "mount") == 0) {
+        out->mount_required = strcmp(p->value, "required") == 0;
+        return out->mount_required;
     }
     for (unsigned i = 0; strcmp(p->name, "map") == 0 && i <= FILE_MAP_NEVER; i++) {
         if (strcmp(p->value, maps[i]) == 0) {
@@ -322,7 +326,7 @@ static int parse_url(const char *text, char path[512], struct url_params *params
         if (!take_param(&url.param[i], params))
             return wt_err_set(err, WT_EINVAL,
                               "url \"%.200s\": %s=%.60s: known are bounce=0 or 1, map=safe, "
-                              "always or never",
+                              "always or never, mount=required",
                               text, url.param[i].name, url.param[i].value);
     }
     memcpy(path, url.path, len + 1);
@@ -378,6 +382,7 @@ static int file_open(struct wt_tier *tier, const char *text, struct wt_err *err)
         free(f);
         return wt_err_set(err, WT_ENOMEM, "out of memory for a tier");
     }
+    f->root->mount_required = params.mount_required;
     f->root->map =
         params.map == FILE_MAP_SAFE && !file_leases_possible() ? FILE_MAP_NEVER : params.map;
     rc = make_pool(tier, f, err);
@@ -416,7 +421,8 @@ static void file_close(struct wt_tier *tier) {
 
 const struct wt_backend wt_backend_file = {
     .scheme = "file",
-    .help = WT_FORM_FILE " (bounce: treat it as a network mount)",
+    .help = WT_FORM_FILE
+    " (bounce: treat it as a network mount; mount=required: down while nothing is mounted there)",
     .depth = 16,
     .prior_us = 200,
     .open = file_open,

@@ -56,6 +56,7 @@ struct file_root {
     char path[512];
     char instance[64]; /* begins the names of this tier's temporaries */
     bool read_only, bounce;
+    bool mount_required; /* a folder of the root file system is not it */
     enum file_map map;
     atomic_bool closing; /* ends a long count */
     uint64_t capacity;

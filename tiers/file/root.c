@@ -4,7 +4,9 @@
  * Happy path: found (or made, where its parent exists and it was never there before), its file
  * system recognised once: tmpfs, local, or anything else, which is taken for a network mount that
  * may hang. Failures: gone, unmounted, killed under us: WT_EDOWN; a probe looks again and takes a
- * fresh descriptor, since one on a dead mount stays dead after the mount is back.
+ * fresh descriptor, since one on a dead mount stays dead after the mount is back. With
+ * mount=required a folder on the root file system is a mount that is missing: down, nothing is
+ * made.
  */
 #include "tiers/file/file.h"
 
@@ -106,14 +108,42 @@ static int open_path(const char *path) {
     return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int open_or_make(struct file_root *root) {
-    int fd = open_path(root->path);
-    if (fd >= 0 || errno != ENOENT)
+/* Takes fd over unless it lies on a mount, where one is required: then -1, ENODEV. */
+static int want_mount(const struct file_root *root, int fd) {
+    struct stat slash, st;
+    if (fd < 0 || !root->mount_required ||
+        (stat("/", &slash) == 0 && fstat(fd, &st) == 0 && st.st_dev != slash.st_dev))
         return fd;
+    close(fd);
+    errno = ENODEV;
+    return -1;
+}
+
+/* May the root be made: was it never there before, is its parent where it should be (else ENODEV)?
+ */
+static bool may_make(struct file_root *root) {
+    char parent[sizeof root->path];
     pthread_mutex_lock(&root->lock);
     bool make = !root->seen && !root->read_only;
     pthread_mutex_unlock(&root->lock);
-    if (!make || (mkdir(root->path, 0755) < 0 && errno != EEXIST)) {
+    if (!make || !root->mount_required)
+        return make;
+    snprintf(parent, sizeof parent, "%s", root->path);
+    *strrchr(parent, '/') = '\0';
+    int fd = want_mount(root, open_path(parent[0] ? parent : "/"));
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static int open_or_make(struct file_root *root) {
+    int fd = open_path(root->path);
+    if (fd >= 0 || errno != ENOENT)
+        return want_mount(root, fd);
+    errno = ENOENT;
+    if (!may_make(root))
+        return -1;
+    if (mkdir(root->path, 0755) < 0 && errno != EEXIST) {
         errno = ENOENT;
         return -1;
     }
@@ -161,6 +191,11 @@ int file_root_check(struct file_root *root, struct wt_err *err) {
     int why = errno;
     forget(root);
     switch (why) {
+    case ENODEV:
+        return wt_err_set(err, WT_EDOWN,
+                          "root %s lies on the root file system: what should be mounted there is "
+                          "not (mount=required)",
+                          root->path);
     case ENOENT:
         return wt_err_set(err, WT_EDOWN, "root %s is not there; mount or make it", root->path);
     case ENOTDIR:

@@ -17,6 +17,9 @@ static const struct advice {
     {WT_DOCTOR_FOLDER_MISSING, NULL,
      "If it belongs to a mount, mount it first; never make a folder in a mount's stead. Else: "
      "install -d -o wafertier -g wafertier PATH."},
+    {WT_DOCTOR_MOUNT_MISSING, NULL,
+     "Mount what belongs there (findmnt, systemctl list-units --type=mount, /etc/fstab); a local "
+     "folder that is meant needs no mount=required."},
     {WT_DOCTOR_MOUNT_DEAD, NULL,
      "Its client (ceph-fuse?) died or lost its server: umount -l PATH, then mount it again; daemon "
      "and loaders find it by themselves."},

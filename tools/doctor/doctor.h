@@ -32,6 +32,7 @@
 #define WT_DOCTOR_FAULTS(X)                                                                        \
     X(BAD_TIER, "bad-tier")               /* its options or URL are refused */                     \
     X(FOLDER_MISSING, "folder-missing")   /* file: nothing at its path */                          \
+    X(MOUNT_MISSING, "mount-missing")     /* file: mount=required, and none is there */            \
     X(MOUNT_DEAD, "mount-dead")           /* file: nobody serves the mount */                      \
     X(MOUNT_HANGS, "mount-hangs")         /* file: no answer in time */                            \
     X(UNREACHABLE, "unreachable")         /* no server, or it does not let us in */                \
@@ -88,6 +89,7 @@ struct wt_place { /* of a file: tier */
     char path[512];
     char kind[64]; /* "ext4", "tmpfs", "fuse.ceph-fuse"; "" unknown */
     bool tmpfs, writable, mount_read_only;
+    bool on_root;              /* on the file system of "/" */
     uint64_t total, available; /* bytes of the file system; UINT64_MAX: it cannot tell */
     int sys;                   /* errno of DEAD */
     dev_t device;

@@ -66,7 +66,7 @@ static enum wt_place_state state_of(int why) {
 }
 
 static void look_at(struct wt_place *p) {
-    struct stat st;
+    struct stat st, slash;
     struct statvfs fs;
     if (stat(p->path, &st) < 0 || (S_ISDIR(st.st_mode) && statvfs(p->path, &fs) < 0)) {
         p->sys = errno;
@@ -77,6 +77,7 @@ static void look_at(struct wt_place *p) {
     if (p->state == WT_PLACE_NO_FOLDER)
         return;
     p->device = st.st_dev;
+    p->on_root = stat("/", &slash) == 0 && slash.st_dev == st.st_dev;
     p->owner = st.st_uid;
     p->group = st.st_gid;
     find_kind(st.st_dev, p->kind, sizeof p->kind);

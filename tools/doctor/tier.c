@@ -58,6 +58,14 @@ static void wrong(struct wt_doctor *d, const struct wt_doctor_tier *t, enum wt_d
 
 /* ---- the place of a file: tier ---- */
 
+/* A local folder stands where something should be mounted. */
+static bool lacks_mount(const struct wt_url *url, const struct wt_place *place) {
+    for (size_t i = 0; i < url->n_params; i++)
+        if (strcmp(url->param[i].name, "mount") == 0)
+            return place->state == WT_PLACE_FOLDER && place->on_root;
+    return false;
+}
+
 static bool look_at_place(struct wt_doctor *d, struct wt_doctor_tier *t) {
     static const struct {
         enum wt_doctor_fault fault;
@@ -76,6 +84,13 @@ static bool look_at_place(struct wt_doctor *d, struct wt_doctor_tier *t) {
     for (len = strlen(url.path); len > 1 && url.path[len - 1] == '/';)
         url.path[--len] = '\0';
     wt_place_look(url.path, PLACE_MS, &t->place);
+    if (lacks_mount(&url, &t->place)) {
+        t->reach = WT_DOCTOR_BAD;
+        wt_doctor_find(d, WT_DOCTOR_WRONG, WT_DOCTOR_MOUNT_MISSING, t->opts->name, "file",
+                       "%s lies on the root file system, and its url says mount=required",
+                       url.path);
+        return false;
+    }
     if (t->place.state == WT_PLACE_FOLDER)
         return true;
     t->reach = WT_DOCTOR_BAD;

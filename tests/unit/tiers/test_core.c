@@ -119,11 +119,6 @@ static const struct wt_backend fake = {
 
 const struct wt_backend *const wt_backends[] = {&fake, NULL};
 
-const char *const *wt_tier_schemes(void) {
-    static const char *const schemes[] = {"fake", NULL};
-    return schemes;
-}
-
 /* ---- harness ---- */
 
 struct env {
