@@ -438,8 +438,3 @@ static const struct wt_backend wt_backend_sim = {
 
 /* The table of tiers/registry.c, with this one alone. */
 const struct wt_backend *const wt_backends[] = {&wt_backend_sim, NULL};
-
-const char *const *wt_tier_schemes(void) {
-    static const char *const schemes[] = {"sim", NULL};
-    return schemes;
-}
