@@ -104,11 +104,14 @@ static void on_stat(struct wt_req *req) {
     p->busy = false;
     r->probing--;
     p->set->moves--;
-    bool moving = p->set->shard[p->shard].flags & WT_SHARD_BUSY;
+    struct wt_shard_state *e = &p->set->shard[p->shard];
+    bool moving = e->flags & WT_SHARD_BUSY;
+    bool anew = e->sure & (1u << p->tier); /* a move has made it since we asked */
     if (req->rc == 0 && req->size == wt_catalog_size(p->set, p->shard)) {
-        struct wt_shard_state *e = &p->set->shard[p->shard];
         e->sure = (uint8_t)(e->sure | ((1u << p->tier) & e->mask));
         r->confirmed++;
+    } else if (anew) {
+        /* the answer is of what was there before */
     } else if (!moving && req->rc == 0 && r->damaged) {
         r->damaged(r->damaged_arg, p->set, p->shard, p->tier);
         r->lost++;
@@ -200,11 +203,10 @@ static int on_entry(struct wt_req *req, const struct wt_entry *entry) {
     if (!wt_hash_equal(rec.hash, hash))
         return 0;
     if (rec.size != entry->size) {
-        if (set->shard[shard].flags & WT_SHARD_BUSY) /* met again by its entry */
-            wt_catalog_hold(r->catalog, set, shard, r->first->tier,
-                            wt_clock_now(&r->catalog->clock), false);
-        else if (r->damaged)
-            r->damaged(r->damaged_arg, set, shard, r->first->tier);
+        /* A STAT tells whether that is still so: a move may have made it anew since. */
+        wt_catalog_hold(r->catalog, set, shard, r->first->tier, wt_clock_now(&r->catalog->clock),
+                        false);
+        set->shard[shard].sure &= (uint8_t) ~(1u << r->first->tier);
         return 0;
     }
     r->found += !(set->shard[shard].mask & (1u << r->first->tier));
