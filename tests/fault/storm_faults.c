@@ -90,12 +90,14 @@ static void quota_lift(struct storm *s, const struct storm_fault *f) {
 
 /* ---- Ceph: copies damaged by hand ---- */
 
-/* A command on $f, some shard's copy on warm, where there is one. $n is some number. */
+/* A command on $f, some shard's copy on warm, where there is one that is not empty. $n is a place
+ * in it. The daemon may remove it in the very moment: nothing is made then. */
 static void warm_damage(struct storm *s, const struct storm_fault *f) {
     storm_shell("n=%llu\n"
                 "f=$(find '%s/" STORM_SET "/shards' -type f | sort |"
                 " awk -v n=$n '{ a[NR] = $0 } END { if (NR) print a[n %% NR + 1] }')\n"
-                "[ -n \"$f\" ] || exit 0\n"
+                "size=$(stat -c %%s \"$f\" 2>/dev/null) && [ \"$size\" -gt 0 ] || exit 0\n"
+                "n=$((n %% size))\n"
                 "%s",
                 (unsigned long long)storm_random(s, 1000000), s->warm, f->what);
 }
@@ -218,7 +220,7 @@ static void hot_damage(struct storm *s, const struct storm_fault *f) {
     snprintf(args, sizeof args,
              "eval \"local k = redis.call('keys', 'wt:[0-9a-f]*:[0-9]*:*') "
              "if #k == 0 then return end table.sort(k) local r = %llu local n = k[r %% #k + 1] "
-             "local v = redis.call('get', n) %s\" 0",
+             "local v = redis.call('get', n) if not v or #v == 0 then return end %s\" 0",
              (unsigned long long)storm_random(s, 1000000), f->what);
     storm_redis(s, "cli", args);
 }
@@ -261,12 +263,12 @@ const struct storm_fault storm_faults[] = {
      .alone = true},
     CEPH("cold pool at its quota", quota_reach, quota_lift, NULL),
     CEPH("pool of CephFS at its quota", quota_reach, quota_lift, "cephfs_data"),
-    CEPH("a warm copy truncated", warm_damage, NULL, "truncate -s $n \"$f\""),
+    CEPH("a warm copy truncated", warm_damage, NULL, "truncate -c -s $n \"$f\""),
     CEPH("a bit of a warm copy flipped", warm_damage, NULL,
-         "b=$(od -An -tu1 -j$n -N1 \"$f\")\n"
-         "printf \"\\\\x$(printf %02x $((b ^ 4)))\" | dd of=\"$f\" bs=1 seek=$n conv=notrunc "
-         "status=none"),
-    CEPH("a warm copy removed", warm_damage, NULL, "rm \"$f\""),
+         "{ b=$(od -An -tu1 -j$n -N1 \"$f\")\n"
+         "printf \"\\\\x$(printf %02x $((b ^ 4)))\" | dd of=\"$f\" bs=1 seek=$n "
+         "conv=notrunc,nocreat status=none; } || [ ! -e \"$f\" ]"),
+    CEPH("a warm copy removed", warm_damage, NULL, "rm -f \"$f\""),
     CEPH("a cold object truncated", cold_damage, cold_restore, "cut"),
     CEPH("a bit of a cold object flipped", cold_damage, cold_restore, "flip"),
     CEPH("a cold object removed", cold_damage, cold_restore, "remove"),
