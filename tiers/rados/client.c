@@ -20,7 +20,6 @@ enum {
     HEAD_CACHE_BYTES = 4 << 20,
     BLOCKING_WORKERS = 4,
     WRITE_WORKERS = 2,
-    POOL_SEEN_NS = 250 * 1000000,
     CLOSE_GRACE_MS = 2000,
 };
 
@@ -154,7 +153,6 @@ static void connect_discard(struct wt_job *job) {
 static void connected(struct rados_client *c, struct rados_conn *conn) {
     c->state = RADOS_ON;
     c->conn = conn;
-    c->pool_seen_ns = uv_hrtime();
     struct rados_call *call;
     while ((call = next_of(&c->wait_conn)))
         call->start(call);
@@ -275,9 +273,7 @@ static void pool_done(struct wt_job *job) {
     struct pool_job *j = (struct pool_job *)job;
     struct rados_client *c = j->client;
     c->checking_pool = false;
-    if (j->rc == 0)
-        c->pool_seen_ns = uv_hrtime();
-    else if (j->rc == WT_EDOWN)
+    if (j->rc == WT_EDOWN)
         rados_client_lost(c, &j->err);
     tell_pool(c, j->rc, &j->err);
     free(j);
@@ -311,7 +307,7 @@ void rados_confirm_pool(struct rados_call *call, void (*then)(struct rados_call 
     }
     if (c->state != RADOS_ON)
         rc = wt_err_set(&call->req->err, WT_EDOWN, "the connection was given up");
-    else if (uv_hrtime() - c->pool_seen_ns >= POOL_SEEN_NS && !c->checking_pool)
+    else if (!c->checking_pool)
         rc = check_pool(c, &call->req->err);
     if (rc < 0 || !c->checking_pool) {
         then(call, rc);

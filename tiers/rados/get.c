@@ -127,13 +127,21 @@ static const struct get_part *worst(const struct get_call *g) {
     return bad;
 }
 
-static void part_is_gone(struct get_call *g, const struct get_part *p) {
+/* A pool that is being removed loses parts before heads. */
+static void incomplete(struct rados_call *call, int rc) {
+    const struct get_call *g = (struct get_call *)call;
+    const struct get_part *p = worst(g);
+    if (rc == 0 && p)
+        rc = wt_err_set(&call->req->err, WT_ECORRUPT, "part %u of %u is missing or short", p->n,
+                        g->head->n_parts);
+    rados_call_end(call, rc);
+}
+
+static void part_is_gone(struct get_call *g) {
     struct rados_call *call = &g->call;
     rados_cache_drop(call->client->cache, call->req->key);
     if (g->stale_token == g->head->token) {
-        rados_call_end(call,
-                       wt_err_set(&call->req->err, WT_ECORRUPT, "part %u of %u is missing or short",
-                                  p->n, g->head->n_parts));
+        rados_confirm_pool(call, incomplete);
     } else if (++g->tries >= TRIES) {
         rados_call_end(call, wt_err_set(&call->req->err, WT_ECHANGED,
                                         "it was replaced %u times while it was read", g->tries));
@@ -152,7 +160,7 @@ static void parts_ended(struct get_call *g) {
         call->req->got = g->want;
         rados_call_end(call, 0);
     } else if (is_gone(p)) {
-        part_is_gone(g, p);
+        part_is_gone(g);
     } else if (p->wrong) {
         rados_call_end(call, wt_err_set(&call->req->err, WT_ECORRUPT,
                                         "part %u of %u has a wrong sum", p->n, g->head->n_parts));

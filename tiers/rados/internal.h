@@ -132,7 +132,6 @@ struct rados_client {
 
     struct call_list wait_conn, wait_pool, wait_count;
     bool checking_pool, counting, counted;
-    uint64_t pool_seen_ns;   /* when it was last known to exist */
     struct rados_held *held; /* locks */
     struct rados_sweep *sweeps;
     size_t n_sweeps;
@@ -149,7 +148,8 @@ void rados_client_lost(struct rados_client *c, const struct wt_err *why);
 /* After each change: does a waiting teardown go on? */
 void rados_client_step(struct rados_client *c);
 /* "No such object" may mean that the pool is gone: then(call, 0) when it is there, else with the
- * code in call->req->err. Later, or at once when that was known a moment ago. */
+ * code in call->req->err. Each asks anew, or joins the question that is being asked: what was known
+ * a moment ago says nothing of a pool that was removed since. */
 void rados_confirm_pool(struct rados_call *call, void (*then)(struct rados_call *call, int rc));
 
 /* Waiting for the count of what is stored (list.c), and those that wait, one by one; NULL: no more.

@@ -196,7 +196,6 @@ static void write_end(struct rados_aio *aio) {
         return;
     }
     /* Writing creates: only the pool can be missing. */
-    w->call.client->pool_seen_ns = 0;
     rados_call_end(&w->call, wt_err_set(&w->call.req->err, WT_EDOWN, "pool \"%s\" is gone",
                                         w->call.client->url.pool));
 }
