@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/conf.h"
+#include "core/mem.h"
 #include "libloader/errors.h"
 
 #include <errno.h>
@@ -105,6 +106,32 @@ static int set_enum(const struct row *row, char *at, const char *value) {
     return bad_value(row->name, value, wanted);
 }
 
+static size_t row_size(enum kind kind) {
+    switch (kind) {
+    case KIND_TEXT:
+        return sizeof(char *);
+    case KIND_U64:
+    case KIND_SIZE:
+        return sizeof(uint64_t);
+    case KIND_U32:
+    case KIND_INT:
+    case KIND_ENUM:
+        break;
+    }
+    return sizeof(uint32_t);
+}
+
+wl_options *wl_options_new(void) {
+    wl_options *options = wt_calloc(1, sizeof *options);
+    if (options)
+        *options = (wl_options)WL_OPTIONS_INIT;
+    return options;
+}
+
+void wl_options_free(wl_options *options) {
+    free(options);
+}
+
 int wl_options_set(wl_options *options, const char *name, const char *value) {
     if (!options || !name || !value)
         return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
@@ -115,6 +142,11 @@ int wl_options_set(wl_options *options, const char *name, const char *value) {
             row = &rows[i];
     if (!row)
         return unknown_name(name);
+    if (row->offset + row_size(row->kind) > options->size)
+        return wt_error_set(wt_error_thread(), WL_ERROR_INVALID,
+                            "option '%s' is newer than this program's wl_options: build it anew "
+                            "with the header of this library (%s)",
+                            name, WAFERTIER_VERSION_STRING);
     char *at = (char *)options + row->offset;
     struct wt_err err = {0};
     uint64_t bytes;

@@ -10,21 +10,25 @@
  *     while ((rc = wl_next(l, NULL, WL_FOREVER, &b)) >= 0) {
  *         if (rc == WL_END_OF_EPOCH) continue;      // the next call begins the next epoch
  *         if (rc == WL_END) break;                  // all epochs are done
- *         const wl_tensor *image = wl_batch_tensor(b, "image");   // [B, H, W], valid until the
- * release
+ *         const wl_tensor *image = wl_batch_tensor(b, "image");   // [B, H, W]
  *         ...
  *         wl_batch_release(b, NULL);
  *     }
  *     wl_close(l);
  *
  * Rules that hold for every function:
- *   results   0 is success, positive a state (WL_END_OF_EPOCH...), negative an error; wl_last_error
- * tells the rest threads   stated for each function: "any thread" may run beside all others on the
- * same object; "consumer": one thread at a time for each loader waiting   whatever waits takes a
- * timeout in milliseconds, WL_FOREVER for none; wl_abort ends every wait silence   the library
- * never prints, exits, forks or touches signals; a context's log callback gets its messages streams
- * `stream` is a cudaStream_t where batches lie in device memory, ignored (pass NULL) on the host
- *   NULL      destroying NULL is fine everywhere
+ *
+ * - Results: 0 is success, positive a state (WL_END_OF_EPOCH...), negative an error; wl_last_error
+ *   tells the rest.
+ * - Threads, stated for each function: "any thread" may run beside all others on the same object;
+ *   "consumer" is one thread at a time for each loader.
+ * - Waiting: whatever waits takes a timeout in milliseconds, WL_FOREVER for none; wl_abort ends
+ *   every wait.
+ * - Silence: the library never prints, exits, forks or touches signals; a context's log callback
+ *   gets its messages.
+ * - Streams: `stream` is a cudaStream_t where batches lie in device memory, ignored (pass NULL) on
+ *   the host.
+ * - NULL: destroying NULL is fine everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -190,6 +194,11 @@ typedef struct wl_options {
  * names are WL_ERROR_INVALID and the message has the nearest one. Text values are kept by
  * reference. Any thread. */
 WL_API int wl_options_set(wl_options *options, const char *name, const char *value);
+/* For bindings, which have no initialiser: options with every default, as large as this library's
+ * struct; free with wl_options_free (NULL is fine; texts that were set are the caller's). NULL
+ * without memory. Any thread. */
+WL_API wl_options *wl_options_new(void);
+WL_API void wl_options_free(wl_options *options);
 
 /* ---- loader ---- */
 
@@ -254,6 +263,9 @@ WL_API const char *wl_batch_key(const wl_batch *b,
  * and holds its own reference, so that it stays valid after wl_batch_release and wl_close; its
  * deleter may run on any thread. NULL on error. */
 WL_API void *wl_batch_dlpack(wl_batch *b, const char *name, void *stream);
+/* The same as a DLManagedTensor* of DLPack before 1.0, for frameworks that ask for no version
+ * (numpy 1, torch 1). */
+WL_API void *wl_batch_dlpack_unversioned(wl_batch *b, const char *name, void *stream);
 
 /* ---- what the data set is; valid until wl_close; any thread ---- */
 
@@ -313,8 +325,15 @@ typedef struct wl_stats {
     uint64_t bad_samples, retries;
     uint64_t joins; /* reads served by a mapping that was kept */
     uint64_t memory;
+    /* stall_s by what was waited for; of fetch, tier_stall_s by the tier that was read from */
+    double stall_fetch_s, stall_decode_s, stall_stage_s, stall_consumer_s;
+    double tier_stall_s[WL_MAX_TIERS];
 } wl_stats;
 WL_API int wl_get_stats(const wl_loader *l, wl_stats *stats); /* any thread */
+/* The same as one JSON object: the fields above by their names, stages and tiers as objects, tiers
+ * cold first. Writes at most size bytes with the ending zero; *len (may be NULL) gets the length of
+ * the whole. WL_ERROR_INVALID when it does not fit (8 KiB always do). Any thread. */
+WL_API int wl_stats_json(const wl_loader *l, char *buf, size_t size, size_t *len);
 
 #ifdef __cplusplus
 }

@@ -77,6 +77,36 @@ static void test_sizes(void **state) {
     assert_int_equal(wt_options_take(&newer.o, &out, &err), WT_EINVAL);
 }
 
+/* A name that this program's struct has no room for is refused, and nothing is written behind it.
+ */
+static void test_set_beyond_the_struct(void **state) {
+    (void)state;
+    wl_options o = valid();
+    o.size = offsetof(wl_options, verify_every_read);
+    o.verify_every_read = 77;
+    assert_int_equal(wl_options_set(&o, "verify_every_read", "1"), WL_ERROR_INVALID);
+    assert_non_null(strstr(wl_last_error(NULL)->message, "newer"));
+    assert_int_equal(o.verify_every_read, 77);
+    assert_int_equal(wl_options_set(&o, "slots", "8"), WL_OK);
+    assert_int_equal(o.slots, 8);
+}
+
+static void test_new(void **state) {
+    (void)state;
+    wl_options *o = wl_options_new(), out, plain = valid(), want;
+    struct wt_err err = {0};
+    assert_non_null(o);
+    assert_int_equal(wl_options_set(o, "dataset", "wafers"), WL_OK);
+    assert_int_equal(wl_options_set(o, "batch", "64"), WL_OK);
+    assert_int_equal(wt_options_take(o, &out, &err), 0);
+    assert_int_equal(wt_options_take(&plain, &want, &err), 0);
+    assert_int_equal(out.size, want.size);
+    assert_int_equal(out.rank, want.rank);
+    assert_int_equal(out.slots, want.slots);
+    wl_options_free(o);
+    wl_options_free(NULL);
+}
+
 static void test_set(void **state) {
     (void)state;
     wl_options o = WL_OPTIONS_INIT;
@@ -197,10 +227,16 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_set),
-        cmocka_unit_test(test_set_refuses), cmocka_unit_test(test_env),
-        cmocka_unit_test(test_env_refuses), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_set_beyond_the_struct),
+        cmocka_unit_test(test_new),
+        cmocka_unit_test(test_set_refuses),
+        cmocka_unit_test(test_env),
+        cmocka_unit_test(test_env_refuses),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
