@@ -43,6 +43,13 @@ struct wt_dl_managed {
     struct wt_dl_tensor tensor;
 };
 
+/* Before DLPack 1.0. */
+struct wt_dl_unversioned {
+    struct wt_dl_tensor tensor;
+    void *manager_ctx;
+    void (*deleter)(struct wt_dl_unversioned *self);
+};
+
 /* Code of a dtype; its bits are 8 * wl_dtype_size. */
 enum wt_dl_code wt_dl_code(wl_dtype dtype);
 

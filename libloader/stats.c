@@ -28,6 +28,7 @@ static void fill_tiers(const wl_loader *l, wl_stats *s) {
         t->misses = value(&l->meter.tier[i].misses);
         t->failures = value(&l->meter.tier[i].failures);
         t->down = atomic_load_explicit(&l->ctx->down[i], memory_order_relaxed);
+        s->tier_stall_s[i] = seconds(&l->meter.tier[i].stalled_ns);
     }
 }
 
@@ -47,6 +48,10 @@ static void fill_queues(const wl_loader *l, wl_stats *s) {
 static void fill_blame(const wl_loader *l, wl_stats *s) {
     static const char *const names[] = {"", "fetch", "decode", "stage", "consumer"};
     s->blame = names[atomic_load_explicit(&l->meter.blame, memory_order_relaxed)];
+    s->stall_fetch_s = seconds(&l->meter.stalled_ns[WT_BLAME_FETCH]);
+    s->stall_decode_s = seconds(&l->meter.stalled_ns[WT_BLAME_DECODE]);
+    s->stall_stage_s = seconds(&l->meter.stalled_ns[WT_BLAME_STAGE]);
+    s->stall_consumer_s = seconds(&l->meter.stalled_ns[WT_BLAME_CONSUMER]);
     int tier = atomic_load_explicit(&l->meter.blame_tier, memory_order_relaxed);
     if (tier >= 0)
         snprintf(s->blame_tier, sizeof s->blame_tier, "%s", l->ctx->conf.tier[tier].name);

@@ -1,7 +1,9 @@
 /* Lifetimes: abort, close in any state, held batches and DLPack tensors, several loaders, waiting,
  * counters, many opens. */
 #include "libloader/dlpack.h"
+
 #include "loader_kit.h"
+#include <jansson.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,6 +96,40 @@ static void test_batches_outlive_the_loader(void **state) {
     assert_memory_equal(image->tensor.data, &first, sizeof first);
     image->deleter(image);
     mask->deleter(mask);
+}
+
+/* The same memory for frameworks that know no version; and statistics as text. */
+static void test_unversioned_and_stats_text(void **state) {
+    wl_options o = kit_options(*state);
+    wl_loader *l = kit_open(&o);
+    wl_batch *b;
+    assert_int_equal(wl_next(l, NULL, 20000, &b), WL_OK);
+    struct wt_dl_managed *image = wl_batch_dlpack(b, "image", NULL);
+    struct wt_dl_unversioned *old = wl_batch_dlpack_unversioned(b, "image", NULL);
+    assert_null(wl_batch_dlpack_unversioned(b, "depth", NULL));
+    assert_ptr_equal(old->tensor.data, image->tensor.data);
+    assert_int_equal(old->tensor.ndim, image->tensor.ndim);
+    assert_memory_equal(old->tensor.shape, image->tensor.shape, 3 * sizeof(int64_t));
+    wl_batch_release(b, NULL);
+    image->deleter(image);
+    old->deleter(old);
+
+    char text[8192], small[16] = "untouched";
+    size_t len, again;
+    assert_int_equal(wl_stats_json(l, text, sizeof text, &len), WL_OK);
+    assert_int_equal(strlen(text), len);
+    assert_int_equal(wl_stats_json(l, small, sizeof small, &again), WL_ERROR_INVALID);
+    assert_string_equal(small, "untouched");
+    assert_int_equal(wl_stats_json(l, NULL, 0, &again), WL_ERROR_INVALID);
+    json_t *root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    wl_stats s = {.size = sizeof s};
+    assert_int_equal(wl_get_stats(l, &s), WL_OK);
+    assert_int_equal(json_integer_value(json_object_get(root, "batches")), s.batches);
+    assert_int_equal(json_array_size(json_object_get(root, "tiers")), s.tiers);
+    assert_int_equal(json_object_size(json_object_get(root, "stages")), 4);
+    json_decref(root);
+    wl_close(l);
 }
 
 static void *delete_later(void *arg) {
@@ -421,6 +457,7 @@ int main(void) {
         cmocka_unit_test(test_slots_run_out),
         cmocka_unit_test(test_batches_outlive_the_loader),
         cmocka_unit_test(test_dlpack_holds_slots),
+        cmocka_unit_test(test_unversioned_and_stats_text),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_abort_while_storage_is_away),
         cmocka_unit_test(test_close_in_any_state),
