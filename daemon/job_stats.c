@@ -75,9 +75,21 @@ static json_t *stalls_json(struct wt_daemon *d, const struct wt_job *j) {
                      "stall_tiers", tiers, "blame", blame, "blame_tier", blame_tier);
 }
 
+static json_t *bad_json(const struct wt_job *j) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < j->n_bad; i++) {
+        json_t *key = wt_json_string(j->bad[i].key), *shard = wt_json_string(j->bad[i].shard);
+        json_t *row = json_object();
+        wt_json_put(&row, "shard", shard);
+        wt_json_put(&row, "key", key);
+        wt_json_push(&list, row);
+    }
+    return json_pack("{s:o}", "quarantine", list);
+}
+
 static json_t *job_json(struct wt_daemon *d, const struct wt_job *j) {
-    json_t *o = place_json(d, j), *parts[] = {reads_json(d, j), stalls_json(d, j)};
-    for (size_t i = 0; i < 2; i++) {
+    json_t *o = place_json(d, j), *parts[] = {reads_json(d, j), stalls_json(d, j), bad_json(j)};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (o && (!parts[i] || json_object_update(o, parts[i]) < 0)) {
             json_decref(o);
             o = NULL;

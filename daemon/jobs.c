@@ -80,6 +80,7 @@ void wt_jobs_remove(struct wt_jobs *jobs, struct wt_job *job) {
         jobs->removed(jobs->arg, job);
     job->set->jobs--;
     jobs->count--;
+    free(job->bad);
     free(job);
 }
 
@@ -108,6 +109,20 @@ void wt_job_report(struct wt_job *job, uint64_t epoch, uint64_t step, uint64_t n
     }
     job->step = step;
     job->seen_ms = now_ms;
+}
+
+int wt_job_bad(struct wt_job *job, const char *shard, const char *key) {
+    for (size_t i = 0; i < job->n_bad; i++)
+        if (strcmp(job->bad[i].key, key) == 0 && strcmp(job->bad[i].shard, shard) == 0)
+            return WT_EEXISTS;
+    if (job->n_bad == WT_JOB_BAD_MAX)
+        return WT_EFULL;
+    if (wt_grow(&job->bad, &job->cap_bad, job->n_bad + 1, sizeof *job->bad) < 0)
+        return WT_ENOMEM;
+    struct wt_bad_sample *b = &job->bad[job->n_bad++];
+    snprintf(b->shard, sizeof b->shard, "%s", shard);
+    snprintf(b->key, sizeof b->key, "%s", key);
+    return 0;
 }
 
 void wt_job_read(struct wt_job *job, const struct wt_read *read) {

@@ -29,6 +29,12 @@ struct wt_stalls { /* seconds that its consumer waited for data, as it tells */
     double tier[WT_TIERS_MAX]; /* of fetch: by the tier that was read */
 };
 
+enum { WT_JOB_BAD_MAX = 64, WT_JOB_SHARD = 192, WT_JOB_KEY = 96 };
+struct wt_bad_sample { /* damaged in its cold copy, as a job found it */
+    char shard[WT_JOB_SHARD];
+    char key[WT_JOB_KEY]; /* "": the shard's index, and with it all its samples */
+};
+
 struct wt_job {
     struct wt_job *next;
     char id[WT_JOB_ID];
@@ -41,6 +47,8 @@ struct wt_job {
     uint64_t reads, hits, bytes;
     uint64_t tier_reads[WT_TIERS_MAX], tier_bytes[WT_TIERS_MAX]; /* of the daemon's tiers */
     struct wt_stalls stalls;
+    struct wt_bad_sample *bad; /* the first WT_JOB_BAD_MAX */
+    size_t n_bad, cap_bad;
     uint64_t other_reads, other_bytes; /* of tiers that the daemon does not know */
     /* foresee.h: */
     int future;           /* its number in the horizon, -1: its order is not known */
@@ -80,6 +88,8 @@ size_t wt_jobs_count(const struct wt_jobs *jobs);
 void wt_job_report(struct wt_job *job, uint64_t epoch, uint64_t step, uint64_t now_ms);
 /* Counts a row. */
 void wt_job_read(struct wt_job *job, const struct wt_read *read);
+/* The job met a bad sample. WT_EEXISTS: it told before; WT_EFULL: it told of too many. */
+int wt_job_bad(struct wt_job *job, const char *shard, const char *key);
 /* The daemon's number of the tier that the job calls `name`; -1. *hit: it is above cold.
  * WT_EMISSING: not in the job's list either. */
 int wt_job_tier(const struct wt_job *job, const struct wt_tier_opts *tiers, uint32_t n_tiers,

@@ -21,7 +21,7 @@ struct report {
     struct wt_stalls stalls; /* as the job has them, where it tells any */
     struct wt_read *read;
     size_t n_reads;
-    const json_t *lost, *next;
+    const json_t *lost, *bad, *next;
 };
 
 static int parse_stalls(const struct wt_daemon *d, const struct wt_job *job, const json_t *body,
@@ -118,11 +118,32 @@ static int check_lost(const struct wt_daemon *d, const struct wt_job *job, const
     return rc;
 }
 
+static int parse_bad(const json_t *row, const char **shard, const char **key, struct wt_err *err) {
+    if (json_unpack((json_t *)(uintptr_t)row, "[s,s!]", shard, key) < 0 ||
+        strlen(*shard) >= WT_JOB_SHARD || strlen(*key) >= WT_JOB_KEY)
+        return wt_err_set(err, WT_EINVAL,
+                          "a row of 'bad' must be [\"shard's object\", \"key\"], of less than %d "
+                          "and %d bytes",
+                          WT_JOB_SHARD, WT_JOB_KEY);
+    return 0;
+}
+
+static int check_bad(const json_t *bad, struct wt_err *err) {
+    const char *shard, *key;
+    int rc = 0;
+    if (bad && (!json_is_array(bad) || json_array_size(bad) > ROWS_MAX))
+        return wt_err_set(err, WT_EINVAL, "'bad' must be a list of at most %d rows", ROWS_MAX);
+    for (size_t i = 0; i < json_array_size(bad) && rc == 0; i++)
+        rc = parse_bad(json_array_get(bad, i), &shard, &key, err);
+    return rc;
+}
+
 static int parse_report(const struct wt_daemon *d, const struct wt_job *job, const json_t *body,
                         struct report *r, struct wt_err *err) {
     const json_t *reads = json_object_get(body, "reads");
     r->next = json_object_get(body, "next");
     r->lost = json_object_get(body, "lost");
+    r->bad = json_object_get(body, "bad");
     int rc = wt_body_u64(body, "epoch", true, &r->epoch, err);
     if (rc == 0)
         rc = wt_body_u64(body, "step", true, &r->step, err);
@@ -149,7 +170,9 @@ static int parse_report(const struct wt_daemon *d, const struct wt_job *job, con
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     for (size_t i = 0; i < r->n_reads && rc == 0; i++)
         rc = parse_read(d, job, json_array_get(reads, i), &r->read[i], err);
-    return rc < 0 ? rc : check_lost(d, job, r->lost, err);
+    if (rc == 0)
+        rc = check_lost(d, job, r->lost, err);
+    return rc < 0 ? rc : check_bad(r->bad, err);
 }
 
 /* A job that reads in another order than it told is named once, and again when it is back. */
@@ -214,6 +237,21 @@ static void take_lost(struct wt_daemon *d, const struct wt_job *job, const json_
             doubt_copy(d, job, &c);
 }
 
+/* What is damaged in cold no copy can mend: a person is told, once for each sample and job. */
+static void take_bad(struct wt_daemon *d, struct wt_job *job, const json_t *bad) {
+    const char *shard, *key;
+    for (size_t i = 0; i < json_array_size(bad); i++) {
+        if (parse_bad(json_array_get(bad, i), &shard, &key, NULL) < 0 ||
+            wt_job_bad(job, shard, key) < 0)
+            continue;
+        wt_log(&d->log, WT_LOG_WARN,
+               "%s %s of shard %s is damaged in its cold copy, says job %s (%s): run wafertier "
+               "verify %s, pack it again",
+               key[0] ? "sample" : "the index", key, shard, job->id, job->o.name,
+               job->set->d.m.name);
+    }
+}
+
 static json_t *report_answer(const struct wt_daemon *d, const struct wt_job *job,
                              const json_t *next) {
     json_t *residency = json_array(), *moves = json_array(), *tiers = json_array();
@@ -250,6 +288,7 @@ void wt_route_post_progress(void *arg, struct wt_call *call) {
         for (size_t i = 0; i < r.n_reads; i++)
             count_read(d, job, &r.read[i]);
         take_lost(d, job, r.lost);
+        take_bad(d, job, r.bad);
         if (r.n_reads) {
             d->dirty = true;
             wt_planner_kick(d->planner);

@@ -56,6 +56,13 @@ const char *wl_batch_key(const wl_batch *b, uint64_t row) {
     return row < b->rows ? b->key[row] : "";
 }
 
+const char *wl_batch_wanted_key(const wl_batch *b, uint64_t row) {
+    for (size_t i = 0; i < b->n_wanted; i++)
+        if (b->wanted[i].row == row)
+            return b->wanted[i].key;
+    return wl_batch_key(b, row);
+}
+
 int wl_batch_use(wl_batch *b, void *stream) {
     (void)stream; /* host memory is ready when wl_next gives it */
     return b ? WL_OK : wt_error_set(wt_error_thread(), WL_ERROR_INVALID, "wl_batch_use: no batch");

@@ -164,6 +164,7 @@ struct wl_loader {
     struct wt_meter meter;
     uint64_t opened_ns;
     struct wt_reporter *reporter;
+    struct wt_quarantine *quarantine;
     struct wt_tenancy *tenancy;
 };
 

@@ -8,6 +8,8 @@
  */
 #include "libloader/open.h"
 
+#include "libloader/quarantine.h"
+
 #include "libloader/env.h"
 #include "libloader/options.h"
 #include "libloader/report.h"
@@ -150,6 +152,7 @@ static void loader_free(struct wl_loader *l) {
     wt_residency_free(&l->residency);
     wt_dataset_free(&l->ds);
     wl_context_close(l->ctx);
+    wt_quarantine_free(l->quarantine);
     free(l->by_seq);
     free(l->dataset);
     free(l->job);
@@ -157,6 +160,9 @@ static void loader_free(struct wl_loader *l) {
 }
 
 static int build(struct wl_loader *l, struct wt_err *err) {
+    l->quarantine = wt_quarantine_new();
+    if (!l->quarantine)
+        return wt_err_set(err, WT_ENOMEM, "out of memory for a loader");
     int rc = wt_loader_read_dataset(l, err);
     if (rc)
         return rc;

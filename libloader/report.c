@@ -11,6 +11,7 @@
 
 #include "core/http.h"
 #include "core/json.h"
+#include "libloader/quarantine.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -21,6 +22,7 @@
 enum {
     READS_MAX = 65536,
     LOST_MAX = 1024,
+    BAD_MAX = 16,
     ROWS_MAX = 4096,
     NEXT_MAX = 1024,
     RETRY_MS = 3000,
@@ -54,6 +56,7 @@ struct wt_reporter {
     struct wt_http *http;
     char id[64];
     uint64_t report_ms;
+    size_t told_bad; /* of the loader's bad samples: so many has the daemon */
 };
 
 static int connect_to(const struct wl_context *ctx, struct wt_http **out, struct wt_err *err) {
@@ -166,6 +169,16 @@ static json_t *take_lost(struct wt_reporter *r) {
                                               r->lost[i].damaged ? "damaged" : "missing"));
     r->n_lost = 0;
     pthread_mutex_unlock(&r->mutex);
+    return rows;
+}
+
+/* Bad samples that were not told yet: [shard's object name, key]. */
+static json_t *take_bad(struct wt_reporter *r) {
+    wl_bad_sample bad[BAD_MAX];
+    json_t *rows = json_array();
+    size_t all = wt_quarantine_list(r->l->quarantine, r->told_bad, bad, BAD_MAX);
+    for (size_t i = 0; r->told_bad < all && i < BAD_MAX; i++, r->told_bad++)
+        json_array_append_new(rows, json_pack("[s, o]", bad[i].shard, wt_json_string(bad[i].key)));
     return rows;
 }
 
@@ -283,18 +296,22 @@ static void take_residency(struct wt_reporter *r, const json_t *answer) {
 
 static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeout_ms) {
     uint64_t epoch, step;
+    size_t told = r->told_bad;
     json_t *place, *next = coming(r->l, &epoch, &step, &place);
-    json_t *body =
-        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)epoch, "step",
-                  (json_int_t)step, "fetched", place, "reads", take_reads(r), "lost", take_lost(r),
-                  "next", next, "stalled", stalls(r->l), "stalled_tiers", stalls_by_tier(r->l));
+    json_t *body = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch",
+                             (json_int_t)epoch, "step", (json_int_t)step, "fetched", place, "reads",
+                             take_reads(r), "lost", take_lost(r), "bad", take_bad(r), "next", next,
+                             "stalled", stalls(r->l), "stalled_tiers", stalls_by_tier(r->l));
     char path[128];
     long status = 0;
     snprintf(path, sizeof path, "/v1/jobs/%s/progress", r->id);
     json_t *answer = body ? call(r, http, "POST", path, body, timeout_ms, &status) : NULL;
-    if (status == 404)
+    if (status != 200)
+        r->told_bad = told;
+    if (status == 404) {
         r->id[0] = '\0';
-    else if (answer && status == 200)
+        r->told_bad = 0; /* it knows nothing of us */
+    } else if (answer && status == 200)
         take_residency(r, answer);
     json_decref(answer);
     json_decref(body);

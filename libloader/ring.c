@@ -78,6 +78,8 @@ static void fill_slots(struct wt_ring *r) {
 static void ring_free(struct wt_ring *r) {
     r->accel->free(&r->mem);
     wt_mem_unmap(&r->host);
+    for (unsigned i = 0; r->slot && i < r->n_slots; i++)
+        free(r->slot[i].wanted);
     free(r->slot);
     free(r->spec);
     free(r->tensors);
@@ -142,6 +144,7 @@ struct wl_batch *wt_ring_take(struct wt_ring *r) {
             continue;
         b->state = WT_SLOT_STAGING;
         b->valid = b->n_bad = 0;
+        b->n_wanted = 0;
         b->err_row = UINT64_MAX;
         b->err.code = WL_OK;
         return b;

@@ -36,6 +36,11 @@ enum wt_slot_state { WT_SLOT_FREE, WT_SLOT_STAGING, WT_SLOT_READY, WT_SLOT_HELD 
 
 struct wt_ring;
 
+struct wt_wanted { /* what the order has in a row whose sample was bad */
+    uint64_t row;
+    char key[WT_RING_KEY];
+};
+
 struct wl_batch {
     struct wt_ring *ring;
     int index;
@@ -51,7 +56,9 @@ struct wl_batch {
     wl_tensor *tensor;
     size_t *row_bytes;        /* of each tensor */
     char (*key)[WT_RING_KEY]; /* [rows] */
-    struct wt_stage *stage;   /* the owner's, for staging */
+    struct wt_wanted *wanted; /* of substituted rows */
+    size_t n_wanted, cap_wanted;
+    struct wt_stage *stage; /* the owner's, for staging */
 };
 
 struct wt_ring {

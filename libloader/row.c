@@ -2,6 +2,8 @@
 #include "libloader/row.h"
 
 #include "core/copy.h"
+#include "core/mem.h"
+#include "libloader/quarantine.h"
 
 #include <string.h>
 
@@ -196,6 +198,28 @@ static bool is_bad(const struct wt_record *r) {
     return !c->index || (c->bad && atomic_load_explicit(&c->bad[r->sample], memory_order_relaxed));
 }
 
+/* Puts the sample on the list of the bad, and its key to the row where another will be. */
+static void note_bad(struct wt_rows *rows, uint64_t row, const struct wt_record *r) {
+    const struct wl_loader *l = rows->l;
+    struct wl_batch *b = rows->b;
+    char shard[WT_OBJECT_NAME];
+    const char *key = r->chunk->index ? key_of(r) : "";
+    wt_shard_name(l->dataset, r->chunk->shard, &r->chunk->rec, shard);
+    wt_quarantine_add(l->quarantine, shard, key, b->epoch);
+    rows->n_bad++;
+    if (l->o.bad != WL_BAD_SUBSTITUTE)
+        return;
+    pthread_mutex_lock(&b->ring->mutex);
+    if (wt_grow(&b->wanted, &b->cap_wanted, b->n_wanted + 1, sizeof *b->wanted) == 0) {
+        struct wt_wanted *w = &b->wanted[b->n_wanted++];
+        size_t n = strnlen(key, sizeof w->key - 1);
+        w->row = row;
+        memcpy(w->key, key, n);
+        w->key[n] = '\0';
+    }
+    pthread_mutex_unlock(&b->ring->mutex);
+}
+
 static void locate(const struct wl_loader *l, const struct wt_track *t, const struct wt_unit *u,
                    uint64_t pos, struct wt_record *out) {
     uint32_t sample;
@@ -233,7 +257,7 @@ bool wt_rows_any(struct wt_rows *rows, uint64_t row, const struct wt_track *t,
     struct wt_record r;
     locate(l, t, u, pos, &r);
     if (is_bad(&r)) {
-        rows->n_bad++;
+        note_bad(rows, row, &r);
         if (l->o.bad == WL_BAD_MASK) {
             mask(rows, row, &r);
             return true;

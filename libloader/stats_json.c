@@ -1,7 +1,7 @@
 /*
- * wl_stats_json: the statistics of wl_get_stats as one JSON object, for logs and dashboards. The
- * names are those of the struct. Fails when the buffer is too small (the length that would do is
- * told) and without memory; then the buffer is untouched.
+ * wl_stats_json: the statistics of wl_get_stats as one JSON object, for logs and dashboards, and
+ * the first bad samples. The names are those of the struct. Fails when the buffer is too small (the
+ * length that would do is told) and without memory; then the buffer is untouched.
  */
 #include "core/json.h"
 #include "libloader/internal.h"
@@ -40,6 +40,21 @@ static json_t *tiers_json(const wl_stats *s) {
     return tiers;
 }
 
+static json_t *bad_json(const wl_loader *l) {
+    enum { SHOWN = 16 };
+    wl_bad_sample bad[SHOWN];
+    size_t n = wl_quarantine(l, bad, SHOWN);
+    json_t *list = json_array();
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        json_t *key = wt_json_string(bad[i].key);
+        wt_json_push(&list, key ? json_pack("{s:s, s:o, s:I, s:I}", "shard", bad[i].shard, "key",
+                                            key, "epoch", (json_int_t)bad[i].epoch, "times",
+                                            (json_int_t)bad[i].times)
+                                : NULL);
+    }
+    return list;
+}
+
 static json_t *stats_json(const wl_stats *s) {
     json_t *root = json_pack("{s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:I, s:I, s:I, s:I}", "batches",
                              (json_int_t)s->batches, "samples", (json_int_t)s->samples, "bytes",
@@ -58,6 +73,7 @@ int wl_stats_json(const wl_loader *l, char *buf, size_t size, size_t *len) {
     if (rc)
         return rc;
     json_t *root = stats_json(&s);
+    wt_json_put(&root, "quarantine", bad_json(l));
     size_t need = 0;
     char *text = root ? wt_json_dump(root, JSON_COMPACT | JSON_REAL_PRECISION(9), &need) : NULL;
     json_decref(root);

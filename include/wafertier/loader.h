@@ -259,6 +259,10 @@ WL_API int wl_batch_slot(
 WL_API const char *wl_batch_key(const wl_batch *b,
                                 uint64_t row); /* "<lot>/<wafer>/<sample>", "" for padding */
 
+/* The key that the order has in this row. It differs from wl_batch_key only where the sample was
+ * bad and another was substituted. */
+WL_API const char *wl_batch_wanted_key(const wl_batch *b, uint64_t row);
+
 /* A DLPack tensor (dlpack.h 1.x, DLManagedTensorVersioned*, as void*): shares the batch's memory
  * and holds its own reference, so that it stays valid after wl_batch_release and wl_close; its
  * deleter may run on any thread. NULL on error. */
@@ -297,6 +301,21 @@ WL_API int wl_batch_state(const wl_batch *b, void *buf, size_t size, size_t *len
  * differ; the batch too, where the lanes divide it. Consumer. */
 WL_API int wl_state_load(wl_loader *l, const void *buf, size_t len);
 
+/* ---- bad samples ---- */
+
+/* A sample that was found damaged in its cold copy. What the copies in other tiers lack is read
+ * from the cold one and is no bad sample. */
+typedef struct wl_bad_sample {
+    char shard[192]; /* object name */
+    char key[96];    /* "": the shard's index is damaged, and with it all its samples */
+    uint64_t epoch;  /* in which it was met first */
+    uint64_t times;  /* in how many rows */
+} wl_bad_sample;
+/* Those that this rank has met since it was opened, in the order in which they were met: copies at
+ * most n, gives how many there are; at most 256 are kept, wl_stats.bad_samples counts all. Where
+ * rank 0 met them the daemon shows them too (GET /v1/jobs). Any thread. */
+WL_API size_t wl_quarantine(const wl_loader *l, wl_bad_sample *list, size_t n);
+
 /* ---- statistics ---- */
 
 #define WL_MAX_TIERS 8
@@ -332,7 +351,7 @@ typedef struct wl_stats {
 WL_API int wl_get_stats(const wl_loader *l, wl_stats *stats); /* any thread */
 /* The same as one JSON object: the fields above by their names, stages and tiers as objects, tiers
  * cold first. Writes at most size bytes with the ending zero; *len (may be NULL) gets the length of
- * the whole. WL_ERROR_INVALID when it does not fit (8 KiB always do). Any thread. */
+ * the whole. WL_ERROR_INVALID when it does not fit (16 KiB always do). Any thread. */
 WL_API int wl_stats_json(const wl_loader *l, char *buf, size_t size, size_t *len);
 
 #ifdef __cplusplus

@@ -213,7 +213,8 @@ def use(d, folder):
     ids = [d.call("POST", "/v1/jobs", job)["id"] for _ in range(2)]
     shards = d.call("GET", "/v1/stats")["shards"]
     report = {"epoch": 0, "step": 1, "reads": [[s, "cold", 1, 9000] for s in range(shards)], "next": list(range(shards)),
-              "stalled": {"fetch": 1.5, "decode": 0.25, "stage": 0, "consumer": 0}, "stalled_tiers": {"cold": 1.5}}
+              "stalled": {"fetch": 1.5, "decode": 0.25, "stage": 0, "consumer": 0}, "stalled_tiers": {"cold": 1.5},
+              "bad": [["wafers/shard.tar", "lot0000/w00/s0000000"]]}
     progress = "POST /v1/jobs/{id}/progress"
     for _ in range(3):  # other shards than its plan says
         d.call("POST", f"/v1/jobs/{ids[0]}/progress", report, progress)

@@ -257,6 +257,48 @@ static void test_substitute(void **state) {
     kit_free(&k);
 }
 
+/* What was bad is on a list, and the row tells what it replaced. */
+static void test_quarantine(void **state) {
+    (void)state;
+    struct kit k;
+    kit_make(&k, &tar);
+    wl_options o = pad_options(&k);
+    o.bad = WL_BAD_SUBSTITUTE;
+    o.epochs = 2;
+    kit_damage(&k, 2, 0, inside(&k, 2));
+    wl_loader *l = kit_open(&o);
+    wl_bad_sample bad[2] = {0};
+    assert_int_equal(wl_quarantine(l, bad, 2), 0);
+    wl_batch *b;
+    char wanted[96] = "";
+    unsigned other = 0;
+    for (int rc; (rc = wl_next(l, NULL, 20000, &b)) != WL_END;) {
+        assert_true(rc >= 0);
+        for (uint64_t i = 0; rc == WL_OK && i < wl_batch_size(b); i++) {
+            if (strcmp(wl_batch_key(b, i), wl_batch_wanted_key(b, i)) == 0)
+                continue;
+            other++;
+            if (wanted[0])
+                assert_string_equal(wl_batch_wanted_key(b, i), wanted);
+            snprintf(wanted, sizeof wanted, "%s", wl_batch_wanted_key(b, i));
+        }
+        if (rc == WL_OK)
+            wl_batch_release(b, NULL);
+    }
+    assert_int_equal(other, 2);
+    assert_int_equal(wl_quarantine(l, bad, 2), 1);
+    assert_string_equal(bad[0].key, wanted);
+    assert_non_null(strstr(bad[0].shard, "/"));
+    assert_int_equal(bad[0].epoch, 0);
+    assert_int_equal(bad[0].times, 2);
+    assert_int_equal(wl_quarantine(l, NULL, 0), 1);
+    char text[16384];
+    assert_int_equal(wl_stats_json(l, text, sizeof text, NULL), WL_OK);
+    assert_non_null(strstr(text, wanted));
+    wl_close(l);
+    kit_free(&k);
+}
+
 static void test_missing_everywhere(void **state) {
     (void)state;
     struct kit k;
@@ -459,6 +501,7 @@ int main(void) {
         cmocka_unit_test(test_damaged_cold_copy_fails),
         cmocka_unit_test(test_mask),
         cmocka_unit_test(test_substitute),
+        cmocka_unit_test(test_quarantine),
         cmocka_unit_test(test_missing_everywhere),
         cmocka_unit_test(test_cold_away),
         cmocka_unit_test(test_open_waits_for_cold),

@@ -33,6 +33,8 @@ struct server {
     pthread_mutex_t mutex; /* guards what follows */
     unsigned registered, reports, deleted, bad;
     uint64_t ranges, bytes, next;
+    unsigned bad_samples;
+    char bad_key[96];
     json_t *job;
     unsigned mask; /* what residency says of every shard: bits of cold, hot, warm (in this order) */
 };
@@ -58,6 +60,11 @@ static void on_progress(struct server *s, int fd, const json_t *body) {
         json_array_append_new(
             residency,
             json_pack("[I, i]", json_integer_value(json_array_get(next, i)), (int)s->mask));
+    const json_t *bad = json_object_get(body, "bad");
+    s->bad_samples += (unsigned)json_array_size(bad);
+    if (json_array_size(bad))
+        snprintf(s->bad_key, sizeof s->bad_key, "%s",
+                 json_string_value(json_array_get(json_array_get(bad, 0), 1)));
     s->reports++;
     json_t *answer = json_pack("{s:o, s:[s, s, s], s:[]}", "residency", residency, "tiers", "cold",
                                "hot", "warm", "moves");
@@ -239,6 +246,33 @@ static void test_what_is_reported(void **state) {
     kit_free(&k);
 }
 
+/* A sample that is damaged in its cold copy is told once, however often it is met. */
+static void test_bad_samples_are_told(void **state) {
+    (void)state;
+    struct kit k;
+    struct server s;
+    kit_make(&k, &shape);
+    server_start(&s, &k, NORMAL, 1);
+    kit_damage(&k, 2, 0, 512 + 128 + 8); /* in pixels */
+    wl_options o = options(&k);
+    o.bad = WL_BAD_MASK;
+    o.bad_max = 20;
+    wl_loader *l = kit_open(&o);
+    struct kit_epoch e = {.batch = o.batch};
+    for (int i = 0; i < 3; i++)
+        kit_read_epoch(&k, l, &e);
+    wl_bad_sample bad[8];
+    size_t n = wl_quarantine(l, bad, 8);
+    wl_close(l);
+    assert_true(n >= 1 && n <= 8);
+    assert_int_equal(bad[0].times, 3);
+    assert_int_equal(s.bad_samples, n);
+    assert_string_equal(s.bad_key, bad[0].key);
+    kit_epoch_free(&e);
+    server_stop(&s);
+    kit_free(&k);
+}
+
 /* The daemon says: hot has them, warm does not. Then warm is not asked. Its tiers come in another
  * order than ours. */
 static void test_hints_are_used(void **state) {
@@ -322,9 +356,8 @@ static void test_useless_daemons(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_reported),
-        cmocka_unit_test(test_hints_are_used),
-        cmocka_unit_test(test_forgetful_daemon),
+        cmocka_unit_test(test_what_is_reported), cmocka_unit_test(test_bad_samples_are_told),
+        cmocka_unit_test(test_hints_are_used),   cmocka_unit_test(test_forgetful_daemon),
         cmocka_unit_test(test_useless_daemons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

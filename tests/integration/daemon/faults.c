@@ -217,6 +217,8 @@ static void wrong_requests_are_answered(void **state) {
         "{\"epoch\":0,\"step\":0,\"lost\":[[8,\"hot\",\"missing\"]]}",
         "{\"epoch\":0,\"step\":0,\"lost\":[[0,\"attic\",\"missing\"]]}",
         "{\"epoch\":0,\"step\":0,\"lost\":[[0,\"hot\",\"stolen\"]]}",
+        "{\"epoch\":0,\"step\":0,\"bad\":[\"shard\"]}",
+        "{\"epoch\":0,\"step\":0,\"bad\":[[\"shard\",7]]}",
         "{\"epoch\":0,\"step\":0,\"next\":[8]}",
         "{\"epoch\":0,\"step\":0,\"next\":[\"a\"]}",
     };
