@@ -3,6 +3,7 @@
 #include "libloader/crew.h"
 
 #include "core/mem.h"
+#include "libloader/ranges.h"
 #include "libloader/ring.h"
 
 #include <errno.h>
@@ -45,7 +46,9 @@ static void *member_run(void *arg) {
         }
         crew->first = task->next;
         pthread_mutex_unlock(&crew->mutex);
+        wt_range_begin(task->rank < WT_RANK_DECODE ? "wafertier stage" : "wafertier decode");
         task->run(task, &m->worker);
+        wt_range_end();
         pthread_mutex_lock(&crew->mutex);
     }
     pthread_mutex_unlock(&crew->mutex);

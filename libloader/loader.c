@@ -6,6 +6,7 @@
  * by the caller is told at once and is not.
  */
 #include "libloader/open.h"
+#include "libloader/ranges.h"
 #include "libloader/report.h"
 
 #include <inttypes.h>
@@ -56,7 +57,9 @@ static void stall(struct wl_loader *l, const struct wl_batch *b, uint64_t deadli
     int tier;
     enum wt_blame_id blame = find_blame(l, b, &tier), worst = blame;
     uint64_t began = wt_now_ns();
+    wt_range_begin("wafertier wait");
     wt_ring_wait(l->ring, deadline);
+    wt_range_end();
     uint64_t took = wt_now_ns() - began;
     wt_count(&l->meter.stalled_ns[blame], took);
     if (blame == WT_BLAME_FETCH && tier >= 0)

@@ -1,0 +1,9 @@
+/* Ranges without NVTX; see ranges.h. */
+#include "libloader/ranges.h"
+
+void wt_range_begin(const char *name) {
+    (void)name;
+}
+
+void wt_range_end(void) {
+}
