@@ -59,6 +59,7 @@ int wt_crew_new(unsigned threads, struct wt_crew **out, struct wt_err *err) {
     struct wt_crew *crew = wt_calloc(1, sizeof *crew + threads * sizeof crew->member[0]);
     if (!crew)
         return wt_err_set(err, WT_ENOMEM, "out of memory for %u threads", threads);
+    wt_ranges_open();
     pthread_mutex_init(&crew->mutex, NULL);
     pthread_cond_init(&crew->cond, NULL);
     for (; crew->n < threads; crew->n++) {

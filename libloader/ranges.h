@@ -7,6 +7,7 @@
 #ifndef WT_LOADER_RANGES_H
 #define WT_LOADER_RANGES_H
 
+void wt_ranges_open(void); /* before the first thread that begins one; again is fine */
 void wt_range_begin(const char *name);
 void wt_range_end(void);
 

@@ -3,6 +3,17 @@
 #include "libloader/ranges.h"
 
 #include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
+
+/* NVTX would do it at the first range, with other threads already reading what it writes. */
+static void initialise(void) {
+    nvtxInitialize(NULL);
+}
+
+void wt_ranges_open(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, initialise);
+}
 
 void wt_range_begin(const char *name) {
     nvtxRangePushA(name);
