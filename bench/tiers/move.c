@@ -1,21 +1,25 @@
 /*
  * bench/tiers/move: moves of the daemon's mover between real tiers, against what the slower of the
- * two tiers gives by itself.
+ * two tiers gives by itself, and against a bare loop that does both sides' work.
  *
- *   bench_move CONF POOL OSD FOLDER SOCKET [OBJECTS]      a pool, the admin socket of its only OSD,
- * a folder on a CephFS of the same cluster, a Redis; 8 objects (bench/tiers/move.sh starts them)
+ *   bench_move CONF POOL OSD FOLDER SOCKET [OBJECTS [FROM TO]]      a pool, the admin socket of its
+ * only OSD, a folder on a CephFS of the same cluster, a Redis; 8 objects; every move, or the one
+ * from cold or warm to warm or hot (bench/tiers/move.sh starts them)
  *
  * Method: objects of 32 MiB lie in the source; the mover (daemon/mover.c, with the daemon's own
  * settings: 4 moves, 64 MiB in flight) copies, hashes, verifies and commits all of them. Beside
- * each run the limits (move_limit.h) are measured: the source read, the destination written, alone.
- * A round is (read, write, move), its order changes from round to round; the ratio of a round is
- * move / min(read, write). Printed: medians, 95% interval, CPU seconds per GB of the mover's
- * process, the goal. What the mover says it moved must be what the servers counted, within 2%; else
- * the exit status is 1.
+ * each run the limits are measured: the source read alone, the destination written alone
+ * (move_limit.h), and the same bytes read and written by a bare loop (move_both.h). A round is
+ * (read, write, both, move), its order changes from round to round; a round's ratios are move /
+ * min(read, write) and move / both. The second is the goal: here both tiers and the mover share
+ * processors, and RADOS and CephFS the disk as well, so that neither side is ever alone. Printed:
+ * medians, 95% intervals, CPU seconds per GB of the mover's process and of the bare loop's, the
+ * goal. What the mover says it moved must be what the servers counted, within 2%; else the exit
+ * status is 1.
  */
 #include "bench/measure.h"
 #include "bench/tiers/counters.h"
-#include "bench/tiers/move_limit.h"
+#include "bench/tiers/move_both.h"
 #include "core/mem.h"
 #include "daemon/mover.h"
 #include "tiers/sync.h"
@@ -37,6 +41,7 @@ struct bench {
     unsigned n;
     struct wt_hash hash[OBJECTS_MAX];
     struct limit_data limit;
+    struct both_pool *pool;
     struct wt_mem mem;
     struct bench_meter meter;
     bool wrong;
@@ -188,34 +193,47 @@ static void move_all(struct bench *b, struct way *w, bool drop) {
 static void clear(struct bench *b, struct way *w) {
     move_all(b, w, true);
     if (w->to == HOT) /* its values go later by themselves: memory is wanted now */
-        limit_write_redis(&(struct limit_data){.n = 0}, b->socket);
+        limit_flush(b->socket);
 }
 
 /* ---- rounds ---- */
 
+enum part { READ, WRITE, BOTH, MOVE, PARTS };
+
 struct round {
-    double read, write, move; /* bytes a second */
-    double cpu;               /* of the move, seconds per GB */
+    double rate[PARTS]; /* bytes a second */
+    double cpu[PARTS];  /* seconds per GB */
 };
 
 static double bytes_of(const struct bench *b) {
     return (double)b->n * OBJECT;
 }
 
-static void one_part(struct bench *b, struct way *w, int part, struct round *r) {
-    if (part == 0) {
-        r->read = bytes_of(b) / limit_read_tier(&b->limit, &b->loop, b->tier[w->from]);
-    } else if (part == 1) {
-        r->write = bytes_of(b) / (w->to == HOT ? limit_write_redis(&b->limit, b->socket)
-                                               : limit_write_files(&b->limit, b->folder));
-    } else {
-        struct bench_use begin = bench_now(&b->meter);
-        move_all(b, w, false);
-        struct bench_use use = bench_since(&b->meter, &begin);
-        r->move = bytes_of(b) / use.wall;
-        r->cpu = use.cpu / (bytes_of(b) / 1e9);
+static double both(struct bench *b, const struct way *w) {
+    struct both_ends ends = {.from_pool = w->from == COLD ? b->pool : NULL,
+                             .from_folder = w->from == WARM ? b->folder : NULL,
+                             .to_folder = w->to == WARM ? b->folder : NULL,
+                             .to_socket = w->to == HOT ? b->socket : NULL};
+    return both_run(&b->limit, &ends);
+}
+
+static double move(struct bench *b, struct way *w) {
+    double begin = limit_now();
+    move_all(b, w, false);
+    return limit_now() - begin;
+}
+
+static void one_part(struct bench *b, struct way *w, enum part part, struct round *r) {
+    struct bench_use begin = bench_now(&b->meter);
+    double seconds = part == READ   ? limit_read_tier(&b->limit, &b->loop, b->tier[w->from])
+                     : part == BOTH ? both(b, w)
+                     : part == MOVE ? move(b, w)
+                     : w->to == HOT ? limit_write_redis(&b->limit, b->socket)
+                                    : limit_write_files(&b->limit, b->folder);
+    r->rate[part] = bytes_of(b) / seconds;
+    r->cpu[part] = bench_since(&b->meter, &begin).cpu / (bytes_of(b) / 1e9);
+    if (part == MOVE)
         clear(b, w);
-    }
 }
 
 static uint64_t counted(const struct bench *b, enum place where, bool out) {
@@ -246,28 +264,45 @@ static void check_bytes(struct bench *b, struct way *w) {
     clear(b, w);
 }
 
+struct figures {
+    double rate[PARTS][ROUNDS], cpu[PARTS]; /* MB/s; mean */
+    double alone[ROUNDS], both[ROUNDS];     /* ratios */
+};
+
+static void print(const struct way *w, struct figures *f) {
+    double mid[PARTS];
+    for (int part = 0; part < PARTS; part++)
+        mid[part] = bench_middle(f->rate[part], ROUNDS).median;
+    struct bench_middle alone = bench_middle(f->alone, ROUNDS),
+                        both = bench_middle(f->both, ROUNDS);
+    printf("%s -> %-4s  moves %5.0f MB/s %.2f CPU s/GB; %s alone reads %5.0f, %s alone writes "
+           "%5.0f: ratio to the slower %.3f [%.3f, %.3f]\n",
+           names[w->from], names[w->to], mid[MOVE], f->cpu[MOVE], names[w->from], mid[READ],
+           names[w->to], mid[WRITE], alone.median, alone.low, alone.high);
+    printf("              a bare loop of both %5.0f MB/s %.2f CPU s/GB: ratio %.3f [%.3f, %.3f] "
+           "goal 0.90 %s\n",
+           mid[BOTH], f->cpu[BOTH], both.median, both.low, both.high,
+           both.high >= 0.90 ? "reached" : "MISSED");
+}
+
 static void measure(struct bench *b, enum place from, enum place to) {
     struct way w = {.from = from, .to = to};
-    double read[ROUNDS], write[ROUNDS], move[ROUNDS], ratio[ROUNDS], cpu = 0;
+    struct figures f = {0};
     way_open(b, &w);
     check_bytes(b, &w);
     for (int i = 0; i < ROUNDS; i++) {
         struct round r = {0};
-        for (int part = 0; part < 3; part++)
-            one_part(b, &w, (part + i) % 3, &r);
-        read[i] = r.read / 1e6;
-        write[i] = r.write / 1e6;
-        move[i] = r.move / 1e6;
-        ratio[i] = r.move / (r.read < r.write ? r.read : r.write);
-        cpu += r.cpu / ROUNDS;
+        for (int part = 0; part < PARTS; part++)
+            one_part(b, &w, (enum part)((part + i) % PARTS), &r);
+        for (int part = 0; part < PARTS; part++) {
+            f.rate[part][i] = r.rate[part] / 1e6;
+            f.cpu[part] += r.cpu[part] / ROUNDS;
+        }
+        f.alone[i] = r.rate[MOVE] / (r.rate[READ] < r.rate[WRITE] ? r.rate[READ] : r.rate[WRITE]);
+        f.both[i] = r.rate[MOVE] / r.rate[BOTH];
     }
     way_close(b, &w);
-    struct bench_middle m = bench_middle(ratio, ROUNDS);
-    printf("%s -> %-4s  moves %5.0f MB/s %.2f CPU s/GB; %s alone reads %5.0f, %s alone writes "
-           "%5.0f: ratio to the slower %.3f [%.3f, %.3f] goal 0.90 %s\n",
-           names[from], names[to], bench_middle(move, ROUNDS).median, cpu, names[from],
-           bench_middle(read, ROUNDS).median, names[to], bench_middle(write, ROUNDS).median,
-           m.median, m.low, m.high, m.high >= 0.90 ? "reached" : "MISSED");
+    print(&w, &f);
 }
 
 static void on_closed(void *arg) {
@@ -288,11 +323,15 @@ static void set_urls(struct bench *b, char **argv) {
     }
 }
 
+static bool wanted(int argc, char **argv, enum place from, enum place to) {
+    return argc < 9 || (strcmp(argv[7], names[from]) == 0 && strcmp(argv[8], names[to]) == 0);
+}
+
 int main(int argc, char **argv) {
     struct bench b = {.n = 8};
     struct wt_err err = {0};
     if (argc < 6)
-        bench_die("usage: bench_move CONF POOL OSD FOLDER SOCKET [OBJECTS]");
+        bench_die("usage: bench_move CONF POOL OSD FOLDER SOCKET [OBJECTS [FROM TO]]");
     b.osd = argv[3];
     b.folder = argv[4];
     b.socket = argv[5];
@@ -319,10 +358,16 @@ int main(int argc, char **argv) {
             bench_die("%s", err.text);
     printf("%u objects of 32 MiB, %d moves at a time, %d parts in flight, %d rounds\n", b.n, MOVES,
            FLIGHT, ROUNDS);
-    measure(&b, COLD, WARM);
-    measure(&b, COLD, HOT);
-    put_objects(&b, WARM);
-    measure(&b, WARM, HOT);
+    b.pool = both_pool_open(&b.limit, argv[1], argv[2]);
+    if (wanted(argc, argv, COLD, WARM))
+        measure(&b, COLD, WARM);
+    if (wanted(argc, argv, COLD, HOT))
+        measure(&b, COLD, HOT);
+    if (wanted(argc, argv, WARM, HOT)) {
+        put_objects(&b, WARM);
+        measure(&b, WARM, HOT);
+    }
+    both_pool_close(b.pool);
     for (int p = 0; p < PLACES; p++)
         wt_tier_close(b.tier[p], on_closed, NULL);
     uv_run(&b.loop, UV_RUN_DEFAULT);

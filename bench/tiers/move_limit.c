@@ -15,7 +15,7 @@
 
 enum { FLIGHT_MAX = 16, VALUE = (1 << 20) - 4096 };
 
-static double now(void) {
+double limit_now(void) {
     return (double)uv_hrtime() / 1e9;
 }
 
@@ -49,7 +49,7 @@ static void on_read(struct wt_req *req) {
 
 double limit_read_tier(const struct limit_data *d, uv_loop_t *loop, struct wt_tier *tier) {
     struct reading r = {.d = d, .tier = tier};
-    double begin = now();
+    double begin = limit_now();
     for (unsigned i = 0; i < d->flight; i++) {
         r.req[i] = (struct wt_req){.op = WT_OP_GET,
                                    .buf = d->data + (size_t)i * WT_PART,
@@ -60,12 +60,12 @@ double limit_read_tier(const struct limit_data *d, uv_loop_t *loop, struct wt_ti
     }
     while (r.busy)
         uv_run(loop, UV_RUN_ONCE);
-    return now() - begin;
+    return limit_now() - begin;
 }
 
 /* ---- writing to Redis ---- */
 
-static int redis_connect(const char *path) {
+int limit_connect(const char *path) {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     snprintf(un.sun_path, sizeof un.sun_path, "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -109,25 +109,42 @@ static void set_value(int fd, unsigned object, unsigned value, uint8_t *data, si
     send_all(fd, io, 3);
 }
 
-double limit_write_redis(const struct limit_data *d, const char *socket) {
+/* The values of `len` bytes from `at` on. */
+static unsigned set_values(int fd, unsigned object, unsigned first, uint8_t *data, size_t len) {
+    unsigned n = 0;
+    for (size_t at = 0; at < len; at += VALUE, n++)
+        set_value(fd, object, first + n, data + at, len - at < VALUE ? len - at : VALUE);
+    return n;
+}
+
+void limit_set_part(int fd, unsigned object, unsigned part, uint8_t *data) {
+    unsigned due = set_values(fd, object, part * (WT_PART / VALUE + 1), data, WT_PART);
+    read_answers(fd, &due, 0);
+}
+
+void limit_flush(const char *socket) {
     static const char flush[] = "FLUSHALL\r\n";
-    int fd = redis_connect(socket);
+    int fd = limit_connect(socket);
+    unsigned due = 1;
+    if (write(fd, flush, sizeof flush - 1) != sizeof flush - 1)
+        bench_die("Redis closed the connection");
+    read_answers(fd, &due, 0);
+    close(fd);
+}
+
+double limit_write_redis(const struct limit_data *d, const char *socket) {
+    int fd = limit_connect(socket);
     unsigned due = 0;
-    double begin = now();
+    double begin = limit_now();
     for (unsigned i = 0; i < d->n; i++) {
-        unsigned sent = 0;
-        for (size_t at = 0; at < d->size; at += VALUE, sent++)
-            set_value(fd, i, sent, d->data + at, d->size - at < VALUE ? d->size - at : VALUE);
+        unsigned sent = set_values(fd, i, 0, d->data, d->size);
         due += sent;
         read_answers(fd, &due, sent); /* those of the object before */
     }
     read_answers(fd, &due, 0);
-    double seconds = now() - begin;
-    if (write(fd, flush, sizeof flush - 1) != sizeof flush - 1)
-        bench_die("Redis closed the connection");
-    due = 1;
-    read_answers(fd, &due, 0);
+    double seconds = limit_now() - begin;
     close(fd);
+    limit_flush(socket);
     return seconds;
 }
 
@@ -165,13 +182,13 @@ static void *write_some(void *arg) {
 double limit_write_files(const struct limit_data *d, const char *folder) {
     struct writing w = {.d = d, .folder = folder};
     pthread_t thread[FLIGHT_MAX];
-    double begin = now();
+    double begin = limit_now();
     for (unsigned i = 0; i < d->writers; i++)
         if (pthread_create(&thread[i], NULL, write_some, &w) != 0)
             bench_die("no thread");
     for (unsigned i = 0; i < d->writers; i++)
         pthread_join(thread[i], NULL);
-    double seconds = now() - begin;
+    double seconds = limit_now() - begin;
     for (unsigned i = 0; i < d->n; i++) {
         char path[600];
         snprintf(path, sizeof path, "%s/limit.%u", folder, i);

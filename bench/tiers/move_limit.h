@@ -24,4 +24,10 @@ double limit_write_redis(const struct limit_data *d, const char *socket);
 /* `writers` threads: a temporary, write(2) of parts, fsync, rename; removed again. */
 double limit_write_files(const struct limit_data *d, const char *folder);
 
+/* What move_both.c needs of them. */
+double limit_now(void); /* seconds */
+int limit_connect(const char *socket);
+void limit_set_part(int fd, unsigned object, unsigned part, uint8_t *data);
+void limit_flush(const char *socket); /* everything in it is removed */
+
 #endif
