@@ -347,7 +347,9 @@ static void read_part(struct wt_slot *s) {
     uint64_t left = l->move->size - s->part * (uint64_t)WT_PART;
     s->len = left < WT_PART ? (size_t)left : (size_t)WT_PART;
     s->state = WT_SLOT_READING;
-    slot_submit(s, l->move->from, (struct wt_req){.op = WT_OP_GET, .buf = s->buf, .done = on_read});
+    slot_submit(
+        s, l->move->from,
+        (struct wt_req){.op = WT_OP_GET, .flags = WT_GET_ONCE, .buf = s->buf, .done = on_read});
 }
 
 /* Parts may arrive in any order; they are hashed and written in theirs. */

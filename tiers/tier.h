@@ -65,6 +65,10 @@ enum {
     WT_TIERS_MAX = 8,
 };
 
+/* flags of GET */
+enum {
+    WT_GET_ONCE = 1 /* the source of a move: on a network mount its range leaves the page cache */
+};
 /* flags of PUT_OPEN */
 enum {
     WT_PUT_REPLACE = 1 /* may replace an existing object atomically (the manifest alone); else

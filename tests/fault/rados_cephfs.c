@@ -6,10 +6,12 @@
  */
 #include "rados_util.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { SIZE = 20 << 20 };
@@ -163,6 +165,43 @@ static void damaged_by_hand(void **state) {
     free(data);
 }
 
+/* Pages of "a" in the page cache. */
+static unsigned cached_pages(const struct fault *f) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/a", f->opts.url + strlen("file://"));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = SIZE / page;
+    void *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(map != MAP_FAILED);
+    unsigned char *in = malloc(pages);
+    assert_int_equal(mincore(map, SIZE, in), 0);
+    unsigned n = 0;
+    for (size_t i = 0; i < pages; i++)
+        n += in[i] & 1;
+    free(in);
+    munmap(map, SIZE);
+    close(fd);
+    return n;
+}
+
+/* Of what a move wrote or read nothing stays in the page cache; what a reader read does. */
+static void page_cache_left(void **state) {
+    struct fault *f = *state;
+    uint8_t *data = fault_bytes(SIZE, 7), *buf = malloc(SIZE);
+    struct wt_req get = {
+        .op = WT_OP_GET, .flags = WT_GET_ONCE, .key = "a", .buf = buf, .len = SIZE};
+    fault_well(f, fault_put(f, "a", data, SIZE));
+    assert_int_equal(cached_pages(f), 0);
+    reads_well(f, "a", data);
+    assert_true(cached_pages(f) > SIZE / 2 / (size_t)sysconf(_SC_PAGESIZE));
+    fault_well(f, fault_do(f, &get));
+    assert_memory_equal(buf, data, SIZE);
+    assert_int_equal(cached_pages(f), 0);
+    free(buf);
+    free(data);
+}
+
 static unsigned local_entries(void) {
     char command[600];
     unsigned n = 0;
@@ -257,8 +296,8 @@ static void pool_at_its_quota(void **state) {
 int main(void) {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(fuse_killed_and_remounted), T(mds_killed),    T(osd_stopped_in_reads),
-        T(damaged_by_hand),           T(mount_missing), T(pool_at_its_quota)};
+        T(fuse_killed_and_remounted), T(mds_killed),    T(osd_stopped_in_reads), T(damaged_by_hand),
+        T(page_cache_left),           T(mount_missing), T(pool_at_its_quota)};
 #undef T
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

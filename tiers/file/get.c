@@ -4,7 +4,8 @@
  * Happy path of GET: open, fstat, pread until the range or the object ends. On file systems that do
  * not hang straight into the caller's buffer, on others 256 KiB at a time into the worker's own,
  * copied over while the job is not abandoned. Failures: a read that ends before the size that fstat
- * gave: WT_ECHANGED. An end asked for between two calls: WT_ECANCELED.
+ * gave: WT_ECHANGED. An end asked for between two calls: WT_ECANCELED. WT_GET_ONCE: what was read
+ * from a network mount leaves the page cache; who reads it next is another machine.
  */
 #include "tiers/file/file.h"
 
@@ -108,6 +109,8 @@ int file_run_get(struct file_job *job, const struct file_dir *dir) {
     if (rc < 0)
         return rc;
     rc = read_range(job, fd, (uint64_t)st.st_size);
+    if (rc == 0 && job->flags & WT_GET_ONCE && file_root_kind(job->root) == FILE_NETWORK)
+        posix_fadvise(fd, (off_t)job->off, (off_t)job->got, POSIX_FADV_DONTNEED);
     close(fd);
     return rc;
 }
