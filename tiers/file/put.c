@@ -66,16 +66,23 @@ static int check_target(struct file_job *job, const struct file_dir *dir) {
     return 0;
 }
 
+static int create(int dirfd, const char *path) {
+    return openat(dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
+
 static int make_tmp(struct file_job *job, struct file_put *put, const struct file_dir *dir) {
-    if (mkdirat(dir->fd, FILE_TMP, 0755) < 0 && errno != EEXIST)
-        return wt_err_sys(&job->err, errno, "make " FILE_TMP);
     pthread_mutex_lock(&put->root->lock);
     unsigned long long n = put->root->counter++;
     pthread_mutex_unlock(&put->root->lock);
     snprintf(put->tmp, sizeof put->tmp, "%s%llu", put->root->instance, n);
     char tmp[160];
     tmp_path(put, tmp);
-    put->fd = openat(dir->fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    put->fd = create(dir->fd, tmp);
+    if (put->fd < 0 && errno == ENOENT) { /* the first put into this tier */
+        if (mkdirat(dir->fd, FILE_TMP, 0755) < 0 && errno != EEXIST)
+            return wt_err_sys(&job->err, errno, "make " FILE_TMP);
+        put->fd = create(dir->fd, tmp);
+    }
     if (put->fd < 0)
         return wt_err_sys(&job->err, errno, "make %s", tmp);
     /* Not posix_fallocate: where the file system cannot, glibc would write every block instead. */
@@ -223,15 +230,28 @@ static uint64_t size_of(int dirfd, const char *key) {
 }
 
 /* The rename itself; `replaced` gets the size of what was there. */
-static int publish(struct file_job *job, const struct file_dir *dir, uint64_t *replaced) {
+static int publish_once(struct file_job *job, const struct file_dir *dir, uint64_t *replaced) {
     char tmp[160];
     tmp_path(job->put, tmp);
-    if (wt_job_stopped(&job->job)) /* too late: nobody waits for it, and nobody shall see it */
-        return WT_ECANCELED;
     bool replace = (job->put->head.flags & WT_PUT_REPLACE) != 0;
     *replaced = replace ? size_of(dir->fd, job->key) : 0;
-    int rc =
-        replace ? renameat(dir->fd, tmp, dir->fd, job->key) : publish_new(dir->fd, tmp, job->key);
+    return replace ? renameat(dir->fd, tmp, dir->fd, job->key)
+                   : publish_new(dir->fd, tmp, job->key);
+}
+
+/* Its folders are made when the rename misses them: on a network mount each costs a round trip. */
+static int publish(struct file_job *job, const struct file_dir *dir, bool sync,
+                   uint64_t *replaced) {
+    if (wt_job_stopped(&job->job)) /* too late: nobody waits for it, and nobody shall see it */
+        return WT_ECANCELED;
+    int rc = publish_once(job, dir, replaced);
+    if (rc < 0 && errno == ENOENT) {
+        if (make_folders(dir->fd, job->key, sync) < 0)
+            return wt_err_sys(&job->err, errno, "make its folders");
+        if (wt_job_stopped(&job->job))
+            return WT_ECANCELED;
+        rc = publish_once(job, dir, replaced);
+    }
     return rc < 0 ? wt_err_sys(&job->err, errno, "publish") : 0;
 }
 
@@ -240,10 +260,8 @@ static int commit(struct file_job *job, const struct file_dir *dir, enum file_ki
     bool sync = kind != FILE_TMPFS;
     if (sync && fsync(put->fd) < 0)
         return wt_err_sys(&job->err, errno, "sync");
-    if (make_folders(dir->fd, job->key, sync) < 0)
-        return wt_err_sys(&job->err, errno, "make its folders");
     uint64_t replaced = 0;
-    int rc = publish(job, dir, &replaced);
+    int rc = publish(job, dir, sync, &replaced);
     if (rc < 0)
         return rc;
     char folder[WT_KEY_SIZE];
