@@ -12,7 +12,8 @@
  * (move_limit.h), and the same bytes read and written by a bare loop (move_both.h). A round is
  * (read, write, both, move), its order changes from round to round; a round's ratios are move /
  * min(read, write) and move / both. The second is the goal: here both tiers and the mover share
- * processors, and RADOS and CephFS the disk as well, so that neither side is ever alone. Printed:
+ * processors, and RADOS and CephFS the disk as well, so that neither side is ever alone. Warm is
+ * read without the page cache: who moves a shard away did not read it just before. Printed:
  * medians, 95% intervals, CPU seconds per GB of the mover's process and of the bare loop's, the
  * goal. What the mover says it moved must be what the servers counted, within 2%; else the exit
  * status is 1.
@@ -224,6 +225,8 @@ static double move(struct bench *b, struct way *w) {
 }
 
 static void one_part(struct bench *b, struct way *w, enum part part, struct round *r) {
+    if (w->from == WARM)
+        limit_uncache(&b->limit, b->folder);
     struct bench_use begin = bench_now(&b->meter);
     double seconds = part == READ   ? limit_read_tier(&b->limit, &b->loop, b->tier[w->from])
                      : part == BOTH ? both(b, w)

@@ -179,6 +179,17 @@ static void *write_some(void *arg) {
     return NULL;
 }
 
+void limit_uncache(const struct limit_data *d, const char *folder) {
+    for (unsigned i = 0; i < d->n; i++) {
+        char path[600];
+        snprintf(path, sizeof path, "%s/%s", folder, d->key(i));
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
+            bench_die("%s cannot be taken out of the page cache", path);
+        close(fd);
+    }
+}
+
 double limit_write_files(const struct limit_data *d, const char *folder) {
     struct writing w = {.d = d, .folder = folder};
     pthread_t thread[FLIGHT_MAX];

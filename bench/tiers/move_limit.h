@@ -23,6 +23,8 @@ double limit_read_tier(const struct limit_data *d, uv_loop_t *loop, struct wt_ti
 double limit_write_redis(const struct limit_data *d, const char *socket);
 /* `writers` threads: a temporary, write(2) of parts, fsync, rename; removed again. */
 double limit_write_files(const struct limit_data *d, const char *folder);
+/* The objects of a file: tier leave the page cache. */
+void limit_uncache(const struct limit_data *d, const char *folder);
 
 /* What move_both.c needs of them. */
 double limit_now(void); /* seconds */
