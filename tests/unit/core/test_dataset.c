@@ -119,6 +119,12 @@ static void names_have_one_spelling(void **state) {
     wt_shard_name("d", 7, &rec, name);
     snprintf(want, sizeof want, "d/shards/0000/00000007-%s.tar", hex);
     assert_string_equal(name, want);
+    for (uint64_t i = 9999; i <= 10000; i++) { /* 10,000 to a folder */
+        wt_shard_name("d", i, &rec, name);
+        snprintf(want, sizeof want, "d/shards/%04u/%08u-%s.tar", (unsigned)(i / 10000), (unsigned)i,
+                 hex);
+        assert_string_equal(name, want);
+    }
     wt_shard_name("d", UINT64_C(1234567890123), &rec, name);
     assert_int_equal(wt_shard_name_parse(name, set, &number, &hash), 0);
     assert_int_equal(number, UINT64_C(1234567890123));

@@ -26,6 +26,7 @@ struct fuse_kit {
     pthread_t thread;
     pthread_mutex_t lock;
     bool mute, hang_reads, hang_all, stop, dead;
+    int fail;
     struct held held[HELD_MAX];
     size_t n_held;
     char *buffer, *reply;
@@ -83,6 +84,11 @@ static void init(struct fuse_kit *k, const struct fuse_in_header *in) {
     answer(k, in->unique, 0, &out, sizeof out);
 }
 
+static bool may_fail(uint32_t opcode) {
+    return opcode == FUSE_LOOKUP || opcode == FUSE_GETATTR || opcode == FUSE_OPEN ||
+           opcode == FUSE_OPENDIR || opcode == FUSE_READ || opcode == FUSE_STATFS;
+}
+
 static void serve(struct fuse_kit *k, const struct fuse_in_header *in) {
     struct fuse_attr_out attr = {.attr = attr_of(in->nodeid)};
     struct fuse_open_out open_out = {.open_flags = FOPEN_DIRECT_IO};
@@ -92,6 +98,10 @@ static void serve(struct fuse_kit *k, const struct fuse_in_header *in) {
                                         .bsize = 4096,
                                         .frsize = 4096,
                                         .namelen = 255}};
+    if (k->fail && may_fail(in->opcode)) {
+        answer(k, in->unique, -k->fail, NULL, 0);
+        return;
+    }
     switch (in->opcode) {
     case FUSE_INIT:
         init(k, in);
@@ -184,6 +194,12 @@ void fuse_kit_hang(struct fuse_kit *k, bool reads, bool all) {
     pthread_mutex_lock(&k->lock);
     k->hang_reads = reads;
     k->hang_all = all;
+    pthread_mutex_unlock(&k->lock);
+}
+
+void fuse_kit_fail(struct fuse_kit *k, int error) {
+    pthread_mutex_lock(&k->lock);
+    k->fail = error;
     pthread_mutex_unlock(&k->lock);
 }
 

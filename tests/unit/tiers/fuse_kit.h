@@ -18,6 +18,8 @@ struct fuse_kit;
 struct fuse_kit *fuse_kit_mount(const char *path, bool mute, const char **why);
 /* While it is set, reads of the object's data wait (`all`: every request does). */
 void fuse_kit_hang(struct fuse_kit *k, bool reads, bool all);
+/* Until it is 0, every request for a file or folder fails with this errno. */
+void fuse_kit_fail(struct fuse_kit *k, int error);
 /* The server dies: every call on the mount fails. */
 void fuse_kit_kill(struct fuse_kit *k);
 void fuse_kit_unmount(struct fuse_kit *k);

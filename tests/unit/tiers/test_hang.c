@@ -5,6 +5,7 @@
 
 #include "tiers/tier.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,31 @@ static void hangs_then_recovers(void **state) {
     free(buf);
 }
 
+/* What a network mount says when its servers are lost, or came back without it. */
+static void fails_then_recovers(void **state) {
+    static const int errors[] = {EIO, ESTALE, ENOTCONN};
+    struct env *e = *state;
+    mount_it(e, false);
+    open_tier(e);
+    uint8_t *buf = calloc(1, 1000);
+    struct wt_req req;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        assert_int_equal(get(e, buf, 1000, &req), 0);
+        fuse_kit_fail(e->fuse, errors[i]);
+        for (int k = 0; k < 3; k++) {
+            int rc = get(e, buf, 1000, &req);
+            if (rc != WT_EDOWN && rc != WT_EIO)
+                fail_msg("errno %d is %d: %s", errors[i], rc, req.err.text);
+        }
+        assert_true(wt_tier_is_down(e->tier));
+        fuse_kit_fail(e->fuse, 0);
+        assert_true(wait_up(e, 10000));
+        assert_int_equal(get(e, buf, 1000, &req), 0);
+        data_is_right(buf, 1000);
+    }
+    free(buf);
+}
+
 static void dies_and_is_mounted_again(void **state) {
     struct env *e = *state;
     mount_it(e, false);
@@ -217,6 +243,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(mute_mount, make_env, drop_env),
         cmocka_unit_test_setup_teardown(hanging_read, make_env, drop_env),
         cmocka_unit_test_setup_teardown(hangs_then_recovers, make_env, drop_env),
+        cmocka_unit_test_setup_teardown(fails_then_recovers, make_env, drop_env),
         cmocka_unit_test_setup_teardown(dies_and_is_mounted_again, make_env, drop_env),
         cmocka_unit_test_setup_teardown(closes_while_it_hangs, make_env, drop_env),
     };
