@@ -247,11 +247,68 @@ static void lost_answers(struct kit *k) {
     }
 }
 
+/* GET and GETRANGE that the server has taken. */
+static long taken(const struct kit *k) {
+    char out[64];
+    kit_ask(k,
+            "info commandstats | awk -F'[=,]' '/^cmdstat_(get|getrange):/ { n += $2 } END { print "
+            "n + 0 }'",
+            out, sizeof out);
+    return strtol(out, NULL, 10);
+}
+
+static void on_late(struct wt_req *req) {
+    assert_true(req->rc == WT_ETIMEDOUT || req->rc == WT_EDOWN);
+    *(bool *)req->arg = true;
+}
+
+/* On one connection: as many chunks are asked for before the first one came as `depth` says. While
+ * answers take a second, the head is asked for in the first and chunks in the next. */
+static void several_in_flight(struct kit *k) {
+    enum { SECOND = 1000, WHOLE = 8 << 20 };
+    static const char *const params[] = {"?connections=1&depth=1", "?connections=1",
+                                         "?connections=1&depth=4"};
+    static const long want[] = {1, 2, 4};
+    uint8_t *buf = malloc(WHOLE);
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        open_proxy(k, params[i]);
+        assert_int_equal(i ? kit_stat(k, "whole") : kit_put(k, "whole", WHOLE), 0);
+        kit_close(k); /* what it knows of the head is forgotten */
+        char url[200];
+        snprintf(url, sizeof url, "redis://127.0.0.1:%u%s", proxy_port(k->proxy), params[i]);
+        kit_open(k, url);
+        kit_until_down(k, false);
+        assert_int_equal(kit_stat(k, "none"), WT_EMISSING); /* connected */
+        proxy_set(k->proxy, PROXY_DELAY, SECOND);
+        bool over = false;
+        struct wt_req req = {.op = WT_OP_GET,
+                             .key = "whole",
+                             .buf = buf,
+                             .len = WHOLE,
+                             .timeout_ms = 1800,
+                             .done = on_late,
+                             .arg = &over};
+        assert_int_equal(wt_tier_submit(k->tier, &req), 0);
+        kit_sleep(k, SECOND / 2);
+        long before = taken(k);
+        kit_sleep(k, SECOND);
+        assert_int_equal(taken(k) - before, want[i]);
+        kit_sleep(k, 2 * SECOND);
+        assert_true(over);
+        proxy_set(k->proxy, PROXY_PASS, 0);
+        kit_close(k);
+        proxy_stop(k->proxy);
+        k->proxy = NULL;
+    }
+    free(buf);
+}
+
 const struct kit_test kit_proxy_tests[] = {
     {"cuts after N bytes", cut},
     {"never answers", never_answers},
     {"dribbles", dribbles},
     {"delays", delays},
+    {"several GETs in flight", several_in_flight},
     {"refuses", refuses},
     {"loses answers to puts", lost_answers},
     {NULL, NULL},

@@ -100,6 +100,13 @@ rados_do -N leases -n client.wafertier-loader --keyring "$DIR/client.wafertier-l
 stats >out
 jq -e '.moves.done > 0 and .moves.failed == 0 and ([.tiers[] | .errors] | add) == 0' out >/dev/null || fail "something was refused"
 [ "$("$S/redis" cli "$DIR/redis" acl log | grep -c .)" -le 1 ] || fail "Redis refused something: $("$S/redis" cli "$DIR/redis" acl log | head -n 12)"
+# What the daemon shows of itself, the password files' text is in none of it.
+for path in /v1/stats /v1/tiers /v1/jobs /v1/moves /v1/events?follow=0 /metrics; do
+    curl -s -m 2 --unix-socket s "http://localhost$path"
+done >shown
+cat "/proc/$daemon/cmdline" "/proc/$daemon/comm" log >>shown
+[ "$(wc -c <shown)" -gt 2000 ] || fail "the daemon shows nothing"
+grep -aq -e wafertierd-secret -e waferloader-secret shown && fail "a password is shown: $(grep -a -e '-secret' shown | head -n 3)"
 for who in daemon loader; do
     timeout 100 "$B/bin/wafertier" doctor --config $who.conf --json --size 4MiB >out 2>&1 || fail "doctor with the rights of the $who"
 done
