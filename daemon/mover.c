@@ -1,222 +1,23 @@
-/* Queue, retries and accounts of moves; see mover.h. The steps of one move are in move.c. */
+/* Queue, retries and ends of moves; see mover.h. The steps of one move are in move.c, the begin and
+ * the end of the mover in mover_life.c, what it tells in mover_list.c. */
 #include "daemon/mover.h"
 
 #include "daemon/mover_internal.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { RECENT = 64, ASIDE_MAX = 1024, TEXT = 256, QUIET_MS = 60000 };
+enum { QUIET_MS = 60000 };
 
-#define COPY_S 0.05 /* a copy is taken to last until one was measured */
 #define SMOOTH 8
-
-struct ended {
-    char dataset[WT_DATASET_NAME];
-    uint64_t shard, size, ms;
-    int from, to, drop, rc;
-    uint32_t attempts;
-    char text[TEXT];
-};
-
-struct wt_mover {
-    uv_loop_t *loop;
-    uv_timer_t timer;   /* retries */
-    uv_prepare_t start; /* starts moves outside of anybody's callback */
-    bool starting, closing, timer_open, start_open;
-    struct wt_tier *tier[WT_TIERS_MAX];
-    struct wt_catalog *catalog;
-    struct wt_mover_conf conf;
-    const struct wt_log *log;
-    bool enabled;
-
-    struct wt_mem memory;
-    struct wt_lane *lane;
-    struct wt_slot *slots;
-    struct wt_move *first, **last; /* queued */
-    struct wt_move *waiting;       /* by due time */
-    struct wt_mover_stats stats;
-    double copy_s; /* that a copy from cold takes, smoothed */
-    uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX];
-    int64_t net[WT_TIERS_MAX];
-    uint64_t gone[WT_TIERS_MAX];
-    uint64_t full_until[WT_TIERS_MAX];
-
-    struct ended recent[RECENT];
-    uint64_t n_recent; /* ever */
-    struct ended *aside;
-    size_t n_aside;
-
-    wt_mover_watch watch;
-    void *watch_arg;
-    bool (*may)(void *arg); /* change a tier */
-    void *may_arg;
-    void (*stopped)(void *arg);
-    void *stopped_arg;
-};
-
-struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier) {
-    return m->tier[tier];
-}
-struct wt_catalog *wt_mover_catalog(const struct wt_mover *m) {
-    return m->catalog;
-}
-const struct wt_log *wt_mover_log(const struct wt_mover *m) {
-    return m->log;
-}
-uint32_t wt_mover_now_s(const struct wt_mover *m) {
-    return wt_clock_now(&m->catalog->clock);
-}
-
-/* ---- new, free, stop ---- */
 
 static void on_timer(uv_timer_t *timer);
 static void on_start(uv_prepare_t *start);
-
-static int make_lanes(struct wt_mover *m, struct wt_err *err) {
-    uint32_t per_move = (uint32_t)(m->conf.bytes / WT_PART / m->conf.moves);
-    uint32_t n = per_move * m->conf.moves;
-    int rc = wt_mem_map(&m->memory, (size_t)n * WT_PART, err);
-    if (rc < 0)
-        return wt_err_wrap(err, "mover: bytes_in_flight");
-    m->lane = wt_calloc(m->conf.moves, sizeof *m->lane);
-    m->slots = wt_calloc(n, sizeof *m->slots);
-    m->aside = wt_calloc(ASIDE_MAX, sizeof *m->aside);
-    if (!m->lane || !m->slots || !m->aside)
-        return wt_err_set(err, WT_ENOMEM, "mover: out of memory");
-    for (uint32_t i = 0; i < m->conf.moves; i++) {
-        struct wt_lane *l = &m->lane[i];
-        l->slot = &m->slots[(size_t)i * per_move];
-        l->n_slots = per_move;
-        l->hasher = wt_hasher_new();
-        if (!l->hasher)
-            return wt_err_set(err, WT_ENOMEM, "mover: out of memory");
-        for (uint32_t k = 0; k < per_move; k++)
-            l->slot[k] = (struct wt_slot){
-                .lane = l, .buf = (uint8_t *)m->memory.ptr + ((size_t)i * per_move + k) * WT_PART};
-    }
-    return 0;
-}
-
-int wt_mover_new(uv_loop_t *loop, struct wt_tier *const *tiers, struct wt_catalog *catalog,
-                 const struct wt_mover_conf *conf, const struct wt_log *log, struct wt_mover **out,
-                 struct wt_err *err) {
-    if (conf->moves == 0 || conf->bytes / WT_PART < conf->moves)
-        return wt_err_set(err, WT_EINVAL,
-                          "mover: bytes in flight must allow %d bytes for each move", WT_PART);
-    struct wt_mover *m = wt_calloc(1, sizeof *m);
-    if (!m)
-        return wt_err_set(err, WT_ENOMEM, "mover: out of memory");
-    m->loop = loop;
-    m->catalog = catalog;
-    m->conf = *conf;
-    m->log = log;
-    m->last = &m->first;
-    m->copy_s = COPY_S;
-    memcpy(m->tier, tiers, catalog->n_tiers * sizeof *tiers);
-    int rc = make_lanes(m, err);
-    if (rc < 0) {
-        wt_mover_free(m);
-        return rc;
-    }
-    uv_timer_init(loop, &m->timer);
-    uv_prepare_init(loop, &m->start);
-    m->timer.data = m->start.data = m;
-    m->timer_open = m->start_open = true;
-    *out = m;
-    return 0;
-}
-
-static struct wt_move_info info_of(const struct wt_mover *m, const struct wt_move *v) {
-    return (struct wt_move_info){.dataset = v->set->d.m.name,
-                                 .shard = v->shard,
-                                 .size = v->size,
-                                 .from = v->from,
-                                 .to = v->to,
-                                 .drop = v->drop,
-                                 .step = wt_step_name(v->step),
-                                 .done = v->lane ? v->lane->written : 0,
-                                 .attempts = v->attempts,
-                                 .ms = uv_now(m->loop) - v->queued_ms,
-                                 .rc = v->err.code,
-                                 .text = v->err.text};
-}
-
-void wt_mover_on_change(struct wt_mover *m, wt_mover_watch watch, void *arg) {
-    m->watch = watch;
-    m->watch_arg = arg;
-}
 
 static void tell(struct wt_mover *m, struct wt_catalog_set *set, enum wt_move_change change,
                  const struct wt_move_info *info) {
     if (m->watch)
         m->watch(m->watch_arg, change, set, info);
-}
-
-void wt_mover_guard(struct wt_mover *m, bool (*may)(void *arg), void *arg) {
-    m->may = may;
-    m->may_arg = arg;
-}
-
-bool wt_mover_may(const struct wt_mover *m) {
-    return !m->may || m->may(m->may_arg);
-}
-
-void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf) {
-    m->conf.queue = conf->queue;
-    m->conf.retries = conf->retries;
-    m->conf.backoff_ms = conf->backoff_ms;
-    m->conf.backoff_max_ms = conf->backoff_max_ms;
-}
-
-void wt_mover_free(struct wt_mover *m) {
-    if (!m)
-        return;
-    for (uint32_t i = 0; m->lane && i < m->conf.moves; i++)
-        wt_hasher_free(m->lane[i].hasher);
-    free(m->lane);
-    free(m->slots);
-    free(m->aside);
-    wt_mem_unmap(&m->memory);
-    free(m);
-}
-
-static void try_stopped(struct wt_mover *m) {
-    if (m->closing && !m->timer_open && !m->start_open && m->stopped) {
-        void (*stopped)(void *arg) = m->stopped;
-        m->stopped = NULL;
-        stopped(m->stopped_arg); /* may free m */
-    }
-}
-
-static void on_timer_closed(uv_handle_t *h) {
-    struct wt_mover *m = h->data;
-    m->timer_open = false;
-    try_stopped(m);
-}
-static void on_start_closed(uv_handle_t *h) {
-    struct wt_mover *m = h->data;
-    m->start_open = false;
-    try_stopped(m);
-}
-
-static void try_close(struct wt_mover *m) {
-    if (!m->closing || m->stats.running)
-        return;
-    if (m->timer_open && !uv_is_closing((uv_handle_t *)&m->timer))
-        uv_close((uv_handle_t *)&m->timer, on_timer_closed);
-    if (m->start_open && !uv_is_closing((uv_handle_t *)&m->start))
-        uv_close((uv_handle_t *)&m->start, on_start_closed);
-}
-
-void wt_mover_stop(struct wt_mover *m, void (*stopped)(void *arg), void *arg) {
-    m->stopped = stopped;
-    m->stopped_arg = arg;
-    m->closing = true;
-    wt_mover_enable(m, false);
-    try_close(m);
 }
 
 /* ---- accounts ---- */
@@ -251,53 +52,12 @@ static void release(struct wt_mover *m, struct wt_move *v) {
     free(v);
 }
 
-uint64_t wt_mover_coming(const struct wt_mover *m, uint32_t tier) {
-    return m->coming[tier];
-}
-uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier) {
-    return m->leaving[tier];
-}
-int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier) {
-    return m->net[tier];
-}
-uint64_t wt_mover_gone(const struct wt_mover *m, uint32_t tier) {
-    return m->gone[tier];
-}
-void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes) {
-    m->net[tier] += bytes;
-    m->gone[tier] += bytes < 0 ? (uint64_t)-bytes : 0;
-}
-bool wt_mover_full(const struct wt_mover *m, uint32_t tier) {
-    return uv_now(m->loop) < m->full_until[tier];
-}
-bool wt_mover_idle(const struct wt_mover *m) {
-    return m->stats.running == 0;
-}
-void wt_mover_stats(const struct wt_mover *m, struct wt_mover_stats *out) {
-    *out = m->stats;
-}
-
 /* ---- how moves end ---- */
-
-static struct ended ended_of(const struct wt_mover *m, const struct wt_move *v,
-                             const struct wt_err *err) {
-    struct ended e = {.shard = v->shard,
-                      .size = v->size,
-                      .ms = uv_now(m->loop) - v->queued_ms,
-                      .from = v->from,
-                      .to = v->to,
-                      .drop = v->drop,
-                      .rc = err->code,
-                      .attempts = v->attempts};
-    snprintf(e.dataset, sizeof e.dataset, "%s", v->set->d.m.name);
-    snprintf(e.text, sizeof e.text, "%.*s", TEXT - 1, err->code ? err->text : "");
-    return e;
-}
 
 static void set_aside(struct wt_mover *m, struct wt_move *v, const struct wt_err *err) {
     v->set->shard[v->shard].flags |= WT_SHARD_ASIDE;
-    if (m->n_aside < ASIDE_MAX)
-        m->aside[m->n_aside++] = ended_of(m, v, err);
+    if (m->n_aside < WT_MOVER_ASIDE)
+        m->aside[m->n_aside++] = wt_mover_ended_of(m, v, err);
     wt_log(m->log, WT_LOG_WARN,
            "shard %" PRIu64 " of %s is set aside until a reload, after %u attempts: %s", v->shard,
            v->set->d.m.name, v->attempts, err->text);
@@ -347,7 +107,7 @@ static uint64_t pause_after(const struct wt_mover *m, uint32_t attempts) {
 
 static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *err,
                    enum verdict verdict) {
-    m->recent[m->n_recent++ % RECENT] = ended_of(m, v, err);
+    m->recent[m->n_recent++ % WT_MOVER_RECENT] = wt_mover_ended_of(m, v, err);
     if (verdict == DONE) {
         m->stats.done++;
         m->stats.bytes += v->from >= 0 ? v->size : 0;
@@ -376,7 +136,7 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
                         wt_clock_now(&m->catalog->clock), false);
     }
     struct wt_catalog_set *set = v->set;
-    struct wt_move_info info = info_of(m, v);
+    struct wt_move_info info = wt_mover_info_of(m, v);
     info.rc = err->code;
     info.text = err->text;
     release(m, v);
@@ -411,7 +171,7 @@ void wt_move_ended(struct wt_lane *lane) {
         finish(m, v, &err, verdict);
     }
     wake(m);
-    try_close(m);
+    wt_mover_try_close(m);
 }
 
 /* ---- queue ---- */
@@ -492,7 +252,7 @@ static void on_start(uv_prepare_t *start) {
         l->move = v;
         m->stats.running++;
         if (v->attempts == 1) {
-            struct wt_move_info info = info_of(m, v);
+            struct wt_move_info info = wt_mover_info_of(m, v);
             tell(m, v->set, WT_MOVE_STARTED, &info);
         }
         wt_move_start(l); /* may have ended already */
@@ -590,64 +350,4 @@ void wt_mover_forgive(struct wt_mover *m) {
     for (size_t i = 0; i < m->catalog->n_sets; i++)
         for (uint64_t k = 0; k < m->catalog->set[i]->d.m.shards; k++)
             m->catalog->set[i]->shard[k].flags &= (uint8_t)~WT_SHARD_ASIDE;
-}
-
-/* ---- what is going on ---- */
-
-static void each_ended(const struct ended *e,
-                       void (*each)(void *arg, const struct wt_move_info *info), void *arg) {
-    struct wt_move_info info = {.dataset = e->dataset,
-                                .shard = e->shard,
-                                .size = e->size,
-                                .from = e->from,
-                                .to = e->to,
-                                .drop = e->drop,
-                                .step = wt_step_name(WT_STEP_ENDED),
-                                .attempts = e->attempts,
-                                .ms = e->ms,
-                                .rc = e->rc,
-                                .text = e->text};
-    each(arg, &info);
-}
-
-void wt_mover_list(const struct wt_mover *m, enum wt_move_list list,
-                   void (*each)(void *arg, const struct wt_move_info *info), void *arg) {
-    if (list == WT_MOVES_RUNNING)
-        for (uint32_t i = 0; i < m->conf.moves; i++)
-            if (m->lane[i].move) {
-                struct wt_move_info info = info_of(m, m->lane[i].move);
-                each(arg, &info);
-            }
-    if (list == WT_MOVES_WAITING)
-        for (const struct wt_move *v = m->waiting; v; v = v->next) {
-            struct wt_move_info info = info_of(m, v);
-            each(arg, &info);
-        }
-    if (list == WT_MOVES_RECENT)
-        for (uint64_t i = 0; i < m->n_recent && i < RECENT; i++)
-            each_ended(&m->recent[(m->n_recent - 1 - i) % RECENT], each, arg);
-    if (list == WT_MOVES_ASIDE)
-        for (size_t i = 0; i < m->n_aside; i++)
-            each_ended(&m->aside[i], each, arg);
-}
-
-int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard) {
-    if (!(set->shard[shard].flags & WT_SHARD_BUSY))
-        return -1;
-    for (uint32_t i = 0; i < m->conf.moves; i++) {
-        const struct wt_move *v = m->lane[i].move;
-        if (v && v->set == set && v->shard == shard)
-            return v->to;
-    }
-    return -1;
-}
-
-const char *wt_mover_why_aside(const struct wt_mover *m, const struct wt_catalog_set *set,
-                               uint64_t shard, int *code) {
-    for (size_t i = m->n_aside; i-- > 0;)
-        if (m->aside[i].shard == shard && strcmp(m->aside[i].dataset, set->d.m.name) == 0) {
-            *code = m->aside[i].rc;
-            return m->aside[i].text;
-        }
-    return NULL;
 }

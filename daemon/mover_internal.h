@@ -1,5 +1,6 @@
 /*
- * Between mover.c (queue, retries, accounts) and move.c (the steps of one move).
+ * Between mover.c (queue, retries, ends), mover_life.c, mover_list.c and move.c (the steps of one
+ * move).
  */
 #ifndef WT_DAEMON_MOVER_INTERNAL_H
 #define WT_DAEMON_MOVER_INTERNAL_H
@@ -70,6 +71,52 @@ struct wt_lane { /* what one running move uses */
     bool cancel;
 };
 
+enum { WT_MOVER_RECENT = 64, WT_MOVER_ASIDE = 1024, WT_MOVER_TEXT = 256 };
+
+struct wt_mover_ended {
+    char dataset[WT_DATASET_NAME];
+    uint64_t shard, size, ms;
+    int from, to, drop, rc;
+    uint32_t attempts;
+    char text[WT_MOVER_TEXT];
+};
+
+struct wt_mover {
+    uv_loop_t *loop;
+    uv_timer_t timer;   /* retries */
+    uv_prepare_t start; /* starts moves outside of anybody's callback */
+    bool starting, closing, timer_open, start_open;
+    struct wt_tier *tier[WT_TIERS_MAX];
+    struct wt_catalog *catalog;
+    struct wt_mover_conf conf;
+    const struct wt_log *log;
+    bool enabled;
+
+    struct wt_mem memory;
+    struct wt_lane *lane;
+    struct wt_slot *slots;
+    struct wt_move *first, **last; /* queued */
+    struct wt_move *waiting;       /* by due time */
+    struct wt_mover_stats stats;
+    double copy_s; /* that a copy from cold takes, smoothed */
+    uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX];
+    int64_t net[WT_TIERS_MAX];
+    uint64_t gone[WT_TIERS_MAX];
+    uint64_t full_until[WT_TIERS_MAX];
+
+    struct wt_mover_ended recent[WT_MOVER_RECENT];
+    uint64_t n_recent; /* ever */
+    struct wt_mover_ended *aside;
+    size_t n_aside;
+
+    wt_mover_watch watch;
+    void *watch_arg;
+    bool (*may)(void *arg); /* change a tier */
+    void *may_arg;
+    void (*stopped)(void *arg);
+    void *stopped_arg;
+};
+
 /* Starts the move of a lane that was filled (move, buffers); ends with wt_move_ended. */
 void wt_move_start(struct wt_lane *lane);
 /* Ends it soon, with WT_ECANCELED unless it is over already. */
@@ -84,5 +131,12 @@ uint32_t wt_mover_now_s(const struct wt_mover *m);
 void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes); /* came to it, or left it */
 /* The attempt is over: lane->err says how. The lane is free and the move may be gone afterwards. */
 void wt_move_ended(struct wt_lane *lane);
+
+/* mover_list.c */
+struct wt_move_info wt_mover_info_of(const struct wt_mover *m, const struct wt_move *v);
+struct wt_mover_ended wt_mover_ended_of(const struct wt_mover *m, const struct wt_move *v,
+                                        const struct wt_err *err);
+/* mover_life.c: closes the handles when it is to end and nothing runs. */
+void wt_mover_try_close(struct wt_mover *m);
 
 #endif

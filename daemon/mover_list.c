@@ -1,0 +1,134 @@
+/* What the mover counts and tells of its moves; see mover.h. */
+#include "daemon/mover_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier) {
+    return m->tier[tier];
+}
+struct wt_catalog *wt_mover_catalog(const struct wt_mover *m) {
+    return m->catalog;
+}
+const struct wt_log *wt_mover_log(const struct wt_mover *m) {
+    return m->log;
+}
+uint32_t wt_mover_now_s(const struct wt_mover *m) {
+    return wt_clock_now(&m->catalog->clock);
+}
+
+uint64_t wt_mover_coming(const struct wt_mover *m, uint32_t tier) {
+    return m->coming[tier];
+}
+uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier) {
+    return m->leaving[tier];
+}
+int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier) {
+    return m->net[tier];
+}
+uint64_t wt_mover_gone(const struct wt_mover *m, uint32_t tier) {
+    return m->gone[tier];
+}
+void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes) {
+    m->net[tier] += bytes;
+    m->gone[tier] += bytes < 0 ? (uint64_t)-bytes : 0;
+}
+bool wt_mover_full(const struct wt_mover *m, uint32_t tier) {
+    return uv_now(m->loop) < m->full_until[tier];
+}
+bool wt_mover_idle(const struct wt_mover *m) {
+    return m->stats.running == 0;
+}
+void wt_mover_stats(const struct wt_mover *m, struct wt_mover_stats *out) {
+    *out = m->stats;
+}
+
+/* ---- moves as they are told ---- */
+
+struct wt_move_info wt_mover_info_of(const struct wt_mover *m, const struct wt_move *v) {
+    return (struct wt_move_info){.dataset = v->set->d.m.name,
+                                 .shard = v->shard,
+                                 .size = v->size,
+                                 .from = v->from,
+                                 .to = v->to,
+                                 .drop = v->drop,
+                                 .step = wt_step_name(v->step),
+                                 .done = v->lane ? v->lane->written : 0,
+                                 .attempts = v->attempts,
+                                 .ms = uv_now(m->loop) - v->queued_ms,
+                                 .rc = v->err.code,
+                                 .text = v->err.text};
+}
+
+struct wt_mover_ended wt_mover_ended_of(const struct wt_mover *m, const struct wt_move *v,
+                                        const struct wt_err *err) {
+    struct wt_mover_ended e = {.shard = v->shard,
+                               .size = v->size,
+                               .ms = uv_now(m->loop) - v->queued_ms,
+                               .from = v->from,
+                               .to = v->to,
+                               .drop = v->drop,
+                               .rc = err->code,
+                               .attempts = v->attempts};
+    snprintf(e.dataset, sizeof e.dataset, "%s", v->set->d.m.name);
+    snprintf(e.text, sizeof e.text, "%.*s", WT_MOVER_TEXT - 1, err->code ? err->text : "");
+    return e;
+}
+
+static void each_ended(const struct wt_mover_ended *e,
+                       void (*each)(void *arg, const struct wt_move_info *info), void *arg) {
+    struct wt_move_info info = {.dataset = e->dataset,
+                                .shard = e->shard,
+                                .size = e->size,
+                                .from = e->from,
+                                .to = e->to,
+                                .drop = e->drop,
+                                .step = wt_step_name(WT_STEP_ENDED),
+                                .attempts = e->attempts,
+                                .ms = e->ms,
+                                .rc = e->rc,
+                                .text = e->text};
+    each(arg, &info);
+}
+
+void wt_mover_list(const struct wt_mover *m, enum wt_move_list list,
+                   void (*each)(void *arg, const struct wt_move_info *info), void *arg) {
+    if (list == WT_MOVES_RUNNING)
+        for (uint32_t i = 0; i < m->conf.moves; i++)
+            if (m->lane[i].move) {
+                struct wt_move_info info = wt_mover_info_of(m, m->lane[i].move);
+                each(arg, &info);
+            }
+    if (list == WT_MOVES_WAITING)
+        for (const struct wt_move *v = m->waiting; v; v = v->next) {
+            struct wt_move_info info = wt_mover_info_of(m, v);
+            each(arg, &info);
+        }
+    if (list == WT_MOVES_RECENT)
+        for (uint64_t i = 0; i < m->n_recent && i < WT_MOVER_RECENT; i++)
+            each_ended(&m->recent[(m->n_recent - 1 - i) % WT_MOVER_RECENT], each, arg);
+    if (list == WT_MOVES_ASIDE)
+        for (size_t i = 0; i < m->n_aside; i++)
+            each_ended(&m->aside[i], each, arg);
+}
+
+int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard) {
+    if (!(set->shard[shard].flags & WT_SHARD_BUSY))
+        return -1;
+    for (uint32_t i = 0; i < m->conf.moves; i++) {
+        const struct wt_move *v = m->lane[i].move;
+        if (v && v->set == set && v->shard == shard)
+            return v->to;
+    }
+    return -1;
+}
+
+const char *wt_mover_why_aside(const struct wt_mover *m, const struct wt_catalog_set *set,
+                               uint64_t shard, int *code) {
+    for (size_t i = m->n_aside; i-- > 0;)
+        if (m->aside[i].shard == shard && strcmp(m->aside[i].dataset, set->d.m.name) == 0) {
+            *code = m->aside[i].rc;
+            return m->aside[i].text;
+        }
+    return NULL;
+}
