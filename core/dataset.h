@@ -27,6 +27,7 @@
 enum {
     WT_MANIFEST_VERSION = 1,
     WT_DATASET_NAME = 64, /* with the NUL; [a-z0-9][a-z0-9._-]* */
+    WT_HOME_NAME = 64,    /* with the NUL; the name of a tier */
     WT_OBJECT_NAME = 192, /* longest object name, with the NUL */
     WT_IDX_RECORD = 64,
     WT_IDX_PART = 65536, /* records in a part */
@@ -55,8 +56,10 @@ struct wt_idx_part {
 
 struct wt_manifest {
     char name[WT_DATASET_NAME];
-    uint64_t generation; /* 1, 2, ...: grows with each replacement */
-    uint64_t created;    /* seconds since 1970 */
+    uint64_t generation;     /* 1, 2, ...: grows with each replacement */
+    uint64_t created;        /* seconds since 1970 */
+    char home[WT_HOME_NAME]; /* "": cold. Else the tier where its shards were landed: they are
+                                there, and in cold perhaps, until the next generation */
     uint64_t shards, samples, stored_bytes, tar_bytes, pixel_bytes;
     uint64_t labelled; /* samples that have a label */
     uint32_t lots, wafers;
@@ -77,6 +80,9 @@ int wt_manifest_parse(const char *text, size_t len, struct wt_manifest *m, struc
 /* Pretty JSON, ends in a newline; free(). NULL when out of memory. */
 char *wt_manifest_format(const struct wt_manifest *m);
 void wt_manifest_free(struct wt_manifest *m);
+/* manifest_next.c: the next generation of the manifest, whose shards are all in cold now. Members
+ * that this program does not know stay. free(). NULL: *err says why. */
+char *wt_manifest_flushed(const char *text, size_t len, uint64_t now_s, struct wt_err *err);
 
 int wt_dataset_name_check(const char *name, struct wt_err *err);
 void wt_manifest_name(const char *dataset, char out[WT_OBJECT_NAME]);

@@ -255,6 +255,19 @@ static int get_head(const json_t *root, struct wt_manifest *m, struct wt_err *er
     return bad(err, "labels", "is not none, class or multihot");
 }
 
+/* A tier's name as configurations have it; not there: cold. */
+static int get_home(const json_t *root, struct wt_manifest *m, struct wt_err *err) {
+    const char *home = "";
+    if (!json_object_get(root, "home"))
+        return 0;
+    int rc = get_text(root, "home", &home, err);
+    if (rc == 0 && (!class_name_legal(home) || strlen(home) >= sizeof m->home))
+        rc = bad(err, "home", "is no name of a tier");
+    if (rc == 0)
+        memcpy(m->home, home, strlen(home) + 1);
+    return rc;
+}
+
 static int check_labels(const struct wt_manifest *m, struct wt_err *err) {
     uint64_t sum = 0;
     if (m->labelled > m->samples)
@@ -294,6 +307,8 @@ static int read_all(const json_t *root, struct wt_manifest *m, struct wt_err *er
     int rc = check_version(root, err);
     if (rc == 0)
         rc = get_head(root, m, err);
+    if (rc == 0)
+        rc = get_home(root, m, err);
     if (rc == 0)
         rc = get_numbers(root, m, err);
     if (rc == 0)
@@ -389,6 +404,8 @@ char *wt_manifest_format(const struct wt_manifest *m) {
         "classes", put_classes(m), "fields", put_fields(m), "index", put_parts(m));
     if (!root)
         return NULL;
+    if (m->home[0])
+        wt_json_put(&root, "home", json_string(m->home));
     size_t len;
     char *text = wt_json_dump(root, JSON_INDENT(2), &len);
     json_decref(root);

@@ -122,6 +122,17 @@ void wt_catalog_quota(struct wt_catalog_set *set, uint32_t tier, uint64_t bytes)
         set->limited = set->limited || set->quota[t] != UINT64_MAX;
 }
 
+static void count_in(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
+                     uint32_t tier) {
+    uint64_t size = wt_catalog_size(set, shard);
+    c->used[tier] += size;
+    c->held[tier]++;
+    set->used[tier] += size;
+    set->held[tier]++;
+    if (set->home > 0 && (uint32_t)set->home == tier)
+        c->landed[tier] += size;
+}
+
 void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
                      uint32_t tier, uint32_t now, bool sure) {
     struct wt_shard_state *s = &set->shard[shard];
@@ -131,12 +142,13 @@ void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
     if (s->mask & bit)
         return;
     s->mask |= bit;
-    s->since = now;
-    uint64_t size = wt_catalog_size(set, shard);
-    c->used[tier] += size;
-    c->held[tier]++;
-    set->used[tier] += size;
-    set->held[tier]++;
+    if (tier)
+        s->since = now;
+    if (tier == 0) { /* a dirty one was flushed; no news for the journal: a restart looks again */
+        set->dirty--;
+        return;
+    }
+    count_in(c, set, shard, tier);
     if (c->changed)
         c->changed(c->arg, set, shard, tier, true);
 }
@@ -159,6 +171,8 @@ void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
     c->held[tier]--;
     set->used[tier] -= size;
     set->held[tier]--;
+    if (set->home > 0 && (uint32_t)set->home == tier)
+        c->landed[tier] -= size;
     if (c->changed)
         c->changed(c->arg, set, shard, tier, false);
 }
@@ -178,6 +192,14 @@ static void take_shard(struct wt_catalog *c, struct wt_catalog_set *from, struct
         from->used[t] -= size;
         to->held[t]++;
         to->used[t] += size;
+        c->landed[t] += to->home == (int)t ? size : 0;
+        c->landed[t] -= from->home == (int)t ? size : 0;
+    }
+    if (to->home == 0) { /* its manifest says so */
+        new->mask |= 1;
+        new->sure |= 1;
+    } else if (new->mask & 1) {
+        to->dirty--;
     }
     old->mask = old->sure = 1;
     old->barred = 0;
@@ -199,7 +221,38 @@ static void inherit(struct wt_catalog *c, struct wt_catalog_set *from, struct wt
         wt_catalog_keep(c, from, i, 0, 0);
 }
 
-static struct wt_catalog_set *new_set(const struct wt_dataset *d, struct wt_hash manifest) {
+/* Where the set's shards are at home: the number of that tier. */
+static int home_of(const struct wt_catalog *c, const struct wt_manifest *m) {
+    if (!m->home[0])
+        return 0;
+    for (uint32_t t = 1; c->tiers && t < c->n_tiers; t++)
+        if (strcmp(c->tiers[t].name, m->home) == 0)
+            return (int)t;
+    return -1;
+}
+
+/* What cold is not known to have is believed to be at home. Not told as a change: it is not one. */
+static void settle(struct wt_catalog *c, struct wt_catalog_set *set) {
+    for (uint64_t i = 0; set->home > 0 && i < set->d.m.shards; i++) {
+        struct wt_shard_state *s = &set->shard[i];
+        if (s->mask & (1u | 1u << set->home))
+            continue;
+        s->mask |= (uint8_t)(1u << set->home);
+        s->since = wt_clock_now(&c->clock);
+        count_in(c, set, i, (uint32_t)set->home);
+    }
+}
+
+/* Its successor says where the truth is now. */
+static void retire(struct wt_catalog *c, struct wt_catalog_set *set) {
+    if (set->home > 0)
+        c->landed[set->home] -= set->used[set->home];
+    set->home = 0;
+    set->retired = true;
+}
+
+static struct wt_catalog_set *new_set(const struct wt_dataset *d, struct wt_hash manifest,
+                                      int home) {
     struct wt_catalog_set *set = wt_calloc(1, sizeof *set);
     struct wt_shard_state *shard = wt_calloc(d->m.shards, sizeof *shard);
     if (!set || !shard) {
@@ -208,10 +261,12 @@ static struct wt_catalog_set *new_set(const struct wt_dataset *d, struct wt_hash
         return NULL;
     }
     for (uint64_t i = 0; i < d->m.shards; i++)
-        shard[i].mask = shard[i].sure = 1;
+        shard[i].mask = shard[i].sure = home == 0;
     for (uint32_t t = 0; t < WT_TIERS_MAX; t++)
         set->quota[t] = UINT64_MAX;
     set->shard = shard;
+    set->home = home;
+    set->dirty = home == 0 ? 0 : d->m.shards;
     set->manifest = manifest;
     return set;
 }
@@ -225,7 +280,7 @@ int wt_catalog_add(struct wt_catalog *c, struct wt_dataset *d, struct wt_hash ma
         *out = old;
         return 0;
     }
-    struct wt_catalog_set *set = new_set(d, manifest);
+    struct wt_catalog_set *set = new_set(d, manifest, home_of(c, &d->m));
     if (!set || wt_grow(&c->set, &c->cap_sets, c->n_sets + 1, sizeof(*c->set)) < 0) {
         if (set)
             free(set->shard);
@@ -239,8 +294,9 @@ int wt_catalog_add(struct wt_catalog *c, struct wt_dataset *d, struct wt_hash ma
     renumber(c);
     if (old) {
         inherit(c, old, set);
-        old->retired = true;
+        retire(c, old);
     }
+    settle(c, set);
     *out = set;
     return 0;
 }

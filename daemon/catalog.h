@@ -1,6 +1,9 @@
 /*
  * The catalog: every shard of every known data set, 20 bytes each beside its record in shards.idx.
- * It owns placement: which tiers hold a shard, as far as the daemon knows; cold always does.
+ * It owns placement: which tiers hold a shard, as far as the daemon knows. Cold always does, but
+ * for a data set that was landed in another tier, its home (`wafertier pack --land`): its shards
+ * are dirty there, which means that bit 0 of their mask is clear, until each was copied to cold and
+ * read back; and no copy leaves the home before a manifest says that all are flushed.
  *
  * Happy path: a data set loaded from the cold tier is added; moves that end say hold and lose; each
  * such change goes to the journal through `changed`. A new generation takes over what the old one
@@ -27,7 +30,7 @@ struct wt_shard_state {
     float heat;      /* see heat.h */
     uint32_t heated; /* second (since 1970) that heat is of */
     uint32_t since;  /* second in which it last came to a tier */
-    uint8_t mask;    /* tiers that hold it; bit 0 (cold) is always set */
+    uint8_t mask;    /* tiers that hold it; bit 0 (cold) is clear while it is dirty alone */
     uint8_t sure;    /* those of them that were seen since the start; the others are believed */
     uint8_t pin;     /* tiers that must keep it: pins, kept over a restart */
     uint8_t flags;
@@ -48,8 +51,11 @@ struct wt_catalog_set {
     uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX]; /* that moves bring and remove */
     uint64_t quota[WT_TIERS_MAX];                         /* bytes; UINT64_MAX: none */
     uint64_t granted[WT_TIERS_MAX];                       /* in the planner's pass under way */
-    uint64_t kept; /* shards that are pinned or wanted somewhere */
-    bool limited;  /* it has a quota somewhere */
+    uint64_t kept;  /* shards that are pinned or wanted somewhere */
+    bool limited;   /* it has a quota somewhere */
+    uint64_t dirty; /* shards that cold is not known to have */
+    int home; /* tier it was landed in and is not flushed from; 0: cold; -1: one that this daemon
+                 has not */
     bool retired;
 };
 
@@ -61,6 +67,8 @@ struct wt_catalog {
     uint64_t shape;                                  /* changes when shards get other numbers */
     uint64_t used[WT_TIERS_MAX], held[WT_TIERS_MAX]; /* bytes, shards */
     uint64_t kept[WT_TIERS_MAX];                     /* bytes that are pinned or wanted there */
+    uint64_t landed[WT_TIERS_MAX];    /* bytes there of sets that are at home there */
+    const struct wt_tier_opts *tiers; /* by whose names homes are known; or NULL */
     /* A tier holds a shard, or no longer does. */
     void (*changed)(void *arg, const struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
                     bool held);
@@ -90,6 +98,22 @@ void wt_catalog_reap(struct wt_catalog *c);
 void wt_catalog_rec(const struct wt_catalog_set *set, uint64_t shard, struct wt_shard_rec *rec);
 uint64_t wt_catalog_size(const struct wt_catalog_set *set, uint64_t shard);
 void wt_catalog_key(const struct wt_catalog_set *set, uint64_t shard, char out[WT_OBJECT_NAME]);
+
+/* Was it landed in that tier, where its copy must stay until the set is flushed? */
+static inline bool wt_catalog_landed(const struct wt_catalog_set *set, uint64_t shard,
+                                     uint32_t tier) {
+    return set->home > 0 && (uint32_t)set->home == tier && (set->shard[shard].mask & (1u << tier));
+}
+/* The tier whose copy is the truth: cold, once that has it, else the set's home. */
+static inline uint32_t wt_catalog_truth(const struct wt_catalog_set *set, uint64_t shard) {
+    return set->home > 0 && !(set->shard[shard].mask & 1) ? (uint32_t)set->home : 0;
+}
+/* Tiers that it must not leave: pinned, asked for, landed. */
+static inline uint8_t wt_catalog_bound(const struct wt_catalog_set *set, uint64_t shard) {
+    const struct wt_shard_state *s = &set->shard[shard];
+    uint8_t home = set->home > 0 ? (uint8_t)(s->mask & (1u << set->home)) : 0;
+    return s->pin | s->want | home;
+}
 
 /* Sets which tiers must have the shard, by pins and by requests. */
 void wt_catalog_keep(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard, uint8_t pin,

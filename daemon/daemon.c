@@ -269,6 +269,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     wt_clock_start(&d->catalog.clock, (uint32_t)time(NULL), uv_hrtime);
     d->catalog.changed = on_residency;
     d->catalog.arg = d;
+    d->catalog.tiers = d->conf.tier;
     int rc = wt_mover_new(d->loop, d->tier, &d->catalog, &d->conf.mover, &d->log, &d->mover, err);
     if (rc < 0)
         return rc;

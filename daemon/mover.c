@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { QUIET_MS = 60000 };
 
@@ -38,6 +39,12 @@ static void account(struct wt_mover *m, struct wt_move *v) {
     v->set->shard[v->shard].flags |= WT_SHARD_BUSY;
 }
 
+void wt_mover_drop_too(struct wt_move *v, int tier) {
+    v->drop = tier;
+    v->mover->leaving[tier] += v->size;
+    v->set->leaving[tier] += v->size;
+}
+
 static void release(struct wt_mover *m, struct wt_move *v) {
     if (v->comes) {
         m->coming[v->to] -= v->size;
@@ -63,6 +70,16 @@ static void set_aside(struct wt_mover *m, struct wt_move *v, const struct wt_err
            v->set->d.m.name, v->attempts, err->text);
 }
 
+/* Its trouble is over: the cold copy is whole again. */
+static void pardon(struct wt_mover *m, const struct wt_move *v) {
+    size_t kept = 0;
+    v->set->shard[v->shard].flags &= (uint8_t)~WT_SHARD_ASIDE;
+    for (size_t i = 0; i < m->n_aside; i++)
+        if (m->aside[i].shard != v->shard || strcmp(m->aside[i].dataset, v->set->d.m.name) != 0)
+            m->aside[kept++] = m->aside[i];
+    m->n_aside = kept;
+}
+
 static void wait_for_retry(struct wt_mover *m, struct wt_move *v, uint64_t pause) {
     v->due_ms = uv_now(m->loop) + pause;
     v->step = WT_STEP_WAITING;
@@ -84,6 +101,8 @@ static enum verdict judge(const struct wt_mover *m, const struct wt_lane *l) {
         return DONE;
     if (l->cancel || !m->enabled)
         return CANCELED;
+    if (v->check >= 0)
+        return GIVE_UP; /* the copy is as it was */
     if (l->err.code == WT_EFULL)
         return REFUSED;
     if (l->broken == 0 || l->err.code == WT_EINVAL || l->err.code == WT_EUNSUPPORTED ||
@@ -110,7 +129,12 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
     m->recent[m->n_recent++ % WT_MOVER_RECENT] = wt_mover_ended_of(m, v, err);
     if (verdict == DONE) {
         m->stats.done++;
-        m->stats.bytes += v->from >= 0 ? v->size : 0;
+        m->stats.bytes += v->to >= 0 && v->from >= 0 ? v->size : 0;
+        m->stats.checked += v->check >= 0;
+        m->stats.flushed += v->to == 0 && !v->mends;
+        m->stats.mended += v->mends;
+        if (v->mends)
+            pardon(m, v);
         m->stats.from_cold += v->from == 0 ? v->size : 0;
     } else if (verdict == CANCELED) {
         m->stats.canceled++;
@@ -272,8 +296,8 @@ void wt_mover_pace(const struct wt_mover *m, double *copy_s, uint32_t *moves, ui
 }
 
 static int new_move(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard,
-                    struct wt_move **out) {
-    if (!m->enabled || set->shard[shard].flags & (WT_SHARD_BUSY | WT_SHARD_ASIDE) ||
+                    uint8_t hindrance, struct wt_move **out) {
+    if (!m->enabled || set->shard[shard].flags & hindrance ||
         m->stats.queued + m->stats.waiting >= m->conf.queue)
         return WT_EBUSY;
     struct wt_move *v = wt_calloc(1, sizeof *v);
@@ -287,6 +311,7 @@ static int new_move(struct wt_mover *m, struct wt_catalog_set *set, uint64_t sha
                           .to = -1,
                           .drop = -1,
                           .bad = -1,
+                          .check = -1,
                           .queued_ms = uv_now(m->loop),
                           .deadline_ms = UINT64_MAX};
     *out = v;
@@ -296,7 +321,9 @@ static int new_move(struct wt_mover *m, struct wt_catalog_set *set, uint64_t sha
 int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to,
                      int drop, uint64_t due_ms) {
     struct wt_move *v;
-    int rc = new_move(m, set, shard, &v);
+    if (drop >= 0 && wt_catalog_landed(set, shard, (uint32_t)drop))
+        return WT_EBUSY;
+    int rc = new_move(m, set, shard, WT_SHARD_BUSY | WT_SHARD_ASIDE, &v);
     if (rc < 0)
         return rc;
     v->to = to;
@@ -310,7 +337,9 @@ int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t sh
 int wt_mover_repair(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
                     bool anew) {
     struct wt_move *v;
-    int rc = new_move(m, set, shard, &v);
+    if (wt_catalog_truth(set, shard) == tier)
+        return WT_EINVAL;
+    int rc = new_move(m, set, shard, WT_SHARD_BUSY | WT_SHARD_ASIDE, &v);
     if (rc < 0)
         return rc;
     wt_catalog_lose(m->catalog, set, shard, tier);
@@ -319,6 +348,42 @@ int wt_mover_repair(struct wt_mover *m, struct wt_catalog_set *set, uint64_t sha
     account(m, v);
     enqueue(m, v);
     return 0;
+}
+
+static int queue_up(struct wt_mover *m, struct wt_move *v) {
+    account(m, v);
+    enqueue(m, v);
+    return 0;
+}
+
+int wt_mover_to_cold(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard) {
+    struct wt_move *v;
+    int rc = new_move(m, set, shard, WT_SHARD_BUSY | WT_SHARD_ASIDE, &v);
+    if (rc < 0)
+        return rc;
+    v->to = 0;
+    return queue_up(m, v);
+}
+
+int wt_mover_mend(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard) {
+    struct wt_move *v;
+    if (!(set->shard[shard].mask & (uint8_t)~1u))
+        return WT_EMISSING;
+    int rc = new_move(m, set, shard, WT_SHARD_BUSY, &v);
+    if (rc < 0)
+        return rc;
+    v->to = 0;
+    v->anew = v->mends = true;
+    return queue_up(m, v);
+}
+
+int wt_mover_check(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, uint32_t tier) {
+    struct wt_move *v;
+    int rc = new_move(m, set, shard, WT_SHARD_BUSY | WT_SHARD_ASIDE, &v);
+    if (rc < 0)
+        return rc;
+    v->check = (int)tier;
+    return queue_up(m, v);
 }
 
 static void forget_list(struct wt_mover *m, struct wt_move *list) {

@@ -29,16 +29,19 @@ struct wt_mover_conf {
 struct wt_mover_stats {
     uint32_t running, queued, waiting; /* waiting: for a retry */
     uint64_t done, failed, refused, canceled, retried;
-    uint64_t bytes;     /* copied and committed */
-    uint64_t from_cold; /* part of it that was read from cold */
-    uint64_t late;      /* canceled since their time was over */
+    uint64_t bytes;           /* copied and committed */
+    uint64_t from_cold;       /* part of it that was read from cold */
+    uint64_t checked;         /* copies that were read and judged */
+    uint64_t flushed, mended; /* shards put into cold: landed ones, and in place of damaged ones */
+    uint64_t late;            /* canceled since their time was over */
 };
 
 /* How a move ended, or where it stands. */
 struct wt_move_info {
     const char *dataset; /* valid for the call */
     uint64_t shard, size;
-    int from, to, drop; /* tiers, -1: none; from: the source of the copy */
+    int from, to, drop; /* tiers, -1: none; from: the source of the copy; without `to`: of a copy
+                           that was read and judged */
     const char *step;
     uint64_t done; /* bytes */
     uint32_t attempts;
@@ -63,8 +66,8 @@ void wt_mover_guard(struct wt_mover *m, bool (*may)(void *arg), void *arg);
 /* Queue, retries and pauses; moves and bytes stay. */
 void wt_mover_tune(struct wt_mover *m, const struct wt_mover_conf *conf);
 
-/* to, drop: as in struct wt_policy_move. WT_EBUSY: the queue is full, the shard moves already, or
- * is set aside. */
+/* to, drop: as in struct wt_policy_move. WT_EBUSY: the queue is full, the shard moves already, is
+ * set aside, or was landed in `drop` and is not flushed. */
 int wt_mover_add(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, int to, int drop);
 /* The same with a deadline on the loop's clock: the earliest goes first, removals before copies;
  * one that has not begun by then is canceled. UINT64_MAX: none. */
@@ -74,6 +77,14 @@ int wt_mover_add_due(struct wt_mover *m, struct wt_catalog_set *set, uint64_t sh
  * it is copied again from another tier. WT_EBUSY as above, with nothing changed. */
 int wt_mover_repair(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
                     bool anew);
+/* Copies the shard into cold and reads the copy back, before anything counts on it. WT_EBUSY as
+ * above. */
+int wt_mover_to_cold(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard);
+/* The same in place of a cold copy that is missing or damaged, also of a shard that is set aside.
+ * WT_EMISSING: no other tier has a copy. */
+int wt_mover_mend(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard);
+/* Somebody calls the copy in `tier` damaged: it is read, and dropped when that is so. */
+int wt_mover_check(struct wt_mover *m, struct wt_catalog_set *set, uint64_t shard, uint32_t tier);
 /* Seconds that a copy from cold takes, as measured; how many moves run at a time; copies queued. */
 void wt_mover_pace(const struct wt_mover *m, double *copy_s, uint32_t *moves, uint32_t *queued);
 /* Off (as it begins): what is queued is forgotten, what runs is cancelled. */

@@ -1,6 +1,6 @@
 /*
- * Between mover.c (queue, retries, ends), mover_life.c, mover_list.c and move.c (the steps of one
- * move).
+ * Between mover.c (queue, retries, ends), mover_life.c, mover_list.c and the steps of one move:
+ * move.c, move_copy.c, move_proof.c.
  */
 #ifndef WT_DAEMON_MOVER_INTERNAL_H
 #define WT_DAEMON_MOVER_INTERNAL_H
@@ -16,6 +16,7 @@ enum wt_step {
     WT_STEP_COPYING,    /* GET and PUT_WRITE of the parts */
     WT_STEP_COMMITTING, /* PUT_COMMIT */
     WT_STEP_ADOPTING,   /* STAT of an object that is there already */
+    WT_STEP_PROVING,    /* GET of the parts of a copy, to judge it */
     WT_STEP_ABORTING,   /* PUT_ABORT after an error */
     WT_STEP_PURGING,    /* REMOVE of a damaged copy */
     WT_STEP_CHECKING,   /* STAT of the cold copy before a drop */
@@ -33,6 +34,9 @@ struct wt_move {
     struct wt_catalog_set *set;
     uint64_t shard, size;
     int from, to, drop;
+    int check;    /* tier whose copy is only to be judged, -1: none */
+    bool anew;    /* what lies at `to` is replaced */
+    bool mends;   /* the cold copy, which is missing or damaged */
     bool comes;   /* its bytes are counted as coming to `to` */
     int bad;      /* tier whose damaged copy goes first, -1: none */
     bool unknown; /* a commit failed that may have been done */
@@ -69,6 +73,8 @@ struct wt_lane { /* what one running move uses */
     bool purge;        /* ... and is to be removed */
     int purging;       /* the tier it is removed from */
     bool cancel;
+    int proof; /* the tier whose copy is read and judged, -1: a copy is made */
+    int truth; /* the tier that was asked before a drop */
 };
 
 enum { WT_MOVER_RECENT = 64, WT_MOVER_ASIDE = 1024, WT_MOVER_TEXT = 256 };
@@ -122,13 +128,27 @@ void wt_move_start(struct wt_lane *lane);
 /* Ends it soon, with WT_ECANCELED unless it is over already. */
 void wt_move_cancel(struct wt_lane *lane);
 
-/* What move.c needs of the mover. */
+/* ---- between the files of one move ---- */
+void wt_move_enter(struct wt_lane *l, enum wt_step step);
+void wt_move_end(struct wt_lane *l);
+void wt_move_note(struct wt_lane *l, int rc, const struct wt_err *err); /* the first error counts */
+void wt_move_copied(struct wt_lane *l); /* the copy is there: what is to be dropped goes */
+/* move_copy.c: reads on, and writes; leads to wt_move_parts_done (move.c). */
+void wt_move_pump(struct wt_lane *l);
+void wt_move_rewind(struct wt_lane *l);
+void wt_move_parts_done(struct wt_lane *l);
+/* move_proof.c: reads the copy in that tier and judges it. */
+void wt_move_prove(struct wt_lane *l, int tier);
+void wt_move_proved(struct wt_lane *l);
+
+/* What a move needs of the mover. */
 struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier);
 struct wt_catalog *wt_mover_catalog(const struct wt_mover *m);
 const struct wt_log *wt_mover_log(const struct wt_mover *m);
 bool wt_mover_may(const struct wt_mover *m); /* change a tier, now */
 uint32_t wt_mover_now_s(const struct wt_mover *m);
 void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes); /* came to it, or left it */
+void wt_mover_drop_too(struct wt_move *v, int tier); /* the move is to drop this copy as well */
 /* The attempt is over: lane->err says how. The lane is free and the move may be gone afterwards. */
 void wt_move_ended(struct wt_lane *lane);
 

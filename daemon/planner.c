@@ -112,8 +112,8 @@ static void get_shard(void *arg, uint64_t i, struct wt_policy_shard *out) {
         .size = wt_catalog_size(set, shard),
         .heat = wt_heat_at(s->heat, s->heated, p->now, p->half_life),
         .age = p->now > s->since ? p->now - s->since : 0,
-        .mask = s->mask,
-        .pin = s->pin | s->want,
+        .mask = s->mask | 1, /* what is landed is bound to its home: cold is not asked for it */
+        .pin = wt_catalog_bound(set, shard),
         .busy = s->flags & (WT_SHARD_BUSY | WT_SHARD_ASIDE),
         .unwanted = set->retired && set->jobs == 0,
     };
@@ -163,8 +163,7 @@ static bool reserve(void *arg, uint64_t i, uint32_t tier, uint64_t size) {
     struct wt_planner *p = arg;
     uint64_t shard;
     struct wt_catalog_set *set = wt_catalog_at(p->o.catalog, i, &shard);
-    const struct wt_shard_state *s = &set->shard[shard];
-    if (!set->limited || ((s->pin | s->want) & (1u << tier)))
+    if (!set->limited || (wt_catalog_bound(set, shard) & (1u << tier)))
         return true;
     if (!wt_catalog_room(set, tier, set->granted[tier] + size))
         return false;
@@ -176,13 +175,12 @@ static void on_move(void *arg, const struct wt_policy_move *move) {
     struct wt_planner *p = arg;
     uint64_t shard;
     struct wt_catalog_set *set = wt_catalog_at(p->o.catalog, move->shard, &shard);
-    const struct wt_shard_state *s = &set->shard[shard];
     uint64_t size = wt_catalog_size(set, shard);
     int to = move->to;
     if (to >= 0 && set->limited && set->granted[to] >= size)
         set->granted[to] -= size; /* from now on among what comes */
     if (to >= 0 && move->drop >= 0 && !wt_catalog_room(set, (uint32_t)to, size) &&
-        !((s->pin | s->want) & (1u << to)))
+        !(wt_catalog_bound(set, shard) & (1u << to)))
         to = -1; /* no room below by its quota: it only leaves */
     wt_mover_add(p->o.mover, set, shard, to, move->drop); /* refused: decided again later */
 }

@@ -32,7 +32,7 @@ static void drain(struct wt_catalog_set *set, uint32_t tier, struct wt_mover *m,
         return;
     for (uint64_t k = 0; k < set->d.m.shards; k++) {
         const struct wt_shard_state *s = &set->shard[k];
-        uint8_t kept = s->pin | s->want, bit = (uint8_t)(1u << tier);
+        uint8_t kept = wt_catalog_bound(set, k), bit = (uint8_t)(1u << tier);
         if ((s->mask & bit) && !(kept & bit) && !(s->flags & (WT_SHARD_BUSY | WT_SHARD_ASIDE)))
             offer(&c, k, wt_heat_at(s->heat, s->heated, now_s, half_life_s));
     }

@@ -248,19 +248,29 @@ static void on_timer(uv_timer_t *timer) {
 int wt_requests_fit(const struct wt_requests *rs, const struct wt_catalog_set *set,
                     const struct wt_selection *s, uint32_t tier, struct wt_err *err) {
     uint64_t more = 0, mark = wt_planner_mark(rs->o.planner, tier);
-    uint64_t kept = rs->o.catalog->kept[tier];
+    uint64_t kept = rs->o.catalog->kept[tier] + rs->o.catalog->landed[tier];
     for (size_t i = 0; i < s->n; i++)
         more += wt_catalog_unkept(set, s->range[i].first, s->range[i].end, tier);
     if (kept <= mark && more <= mark - kept)
         return 0;
     return wt_err_set(err, WT_EFULL,
                       "it needs %" PRIu64 " bytes more in the tier, which takes %" PRIu64
-                      " of which %" PRIu64 " are pinned or asked for; unpin some, or select less",
+                      " of which %" PRIu64
+                      " are pinned, landed or asked for; unpin some, or select "
+                      "less",
                       more, mark, kept);
 }
 
 static int check_free(const struct wt_request *r, struct wt_err *err) {
-    uint64_t kept = 0;
+    uint64_t kept = 0, landed = 0;
+    for (uint64_t k = UINT64_MAX; wt_selection_next(&r->selection, &k);)
+        landed += r->set->home > 0 && (r->tiers & (1u << r->set->home)) &&
+                  wt_catalog_landed(r->set, k, (uint32_t)r->set->home);
+    if (landed)
+        return wt_err_set(err, WT_EEXISTS,
+                          "%" PRIu64 " of its shards were landed there and are not flushed to cold "
+                          "yet; wait for the flush, or run 'wafertier flush %s'",
+                          landed, r->set->d.m.name);
     for (uint64_t k = UINT64_MAX; wt_selection_next(&r->selection, &k);)
         kept += ((r->set->shard[k].pin | r->set->shard[k].want) & r->tiers) != 0;
     return kept ? wt_err_set(err, WT_EEXISTS,

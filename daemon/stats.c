@@ -106,7 +106,8 @@ json_t *wt_stats_tiers(struct wt_daemon *d) {
 json_t *wt_stats_dataset(const struct wt_daemon *d, const struct wt_catalog_set *set) {
     json_t *held = json_object();
     for (uint32_t t = 0; t < d->n_tiers; t++)
-        wt_json_put(&held, wt_tier_name(d->tier[t]), number(t ? set->held[t] : set->d.m.shards));
+        wt_json_put(&held, wt_tier_name(d->tier[t]),
+                    number(t ? set->held[t] : set->d.m.shards - set->dirty));
     const struct wt_manifest *m = &set->d.m;
     return json_pack("{s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "name", m->name,
                      "generation", number(m->generation), "retired", set->retired, "shards",
