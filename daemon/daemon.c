@@ -48,6 +48,8 @@ static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t s
                          bool held) {
     struct wt_daemon *d = arg;
     d->dirty = true;
+    if (!held && set->home == (int)tier && !(set->shard[shard].mask & 1))
+        wt_daemon_home_is_bad(d, set, shard, "gone");
     if (d->planner)
         wt_planner_touched(d->planner, set, shard);
     if (d->state && !d->applying)
@@ -87,6 +89,10 @@ static void on_rules(void *arg) {
 static void on_damage(void *arg, struct wt_catalog_set *set, uint64_t shard, uint32_t tier) {
     struct wt_daemon *d = arg;
     bool room = wt_planner_room(d->planner, tier, wt_catalog_size(set, shard));
+    if (wt_catalog_truth(set, shard) == tier) {
+        wt_daemon_home_is_bad(d, set, shard, "damaged");
+        return;
+    }
     if (wt_mover_repair(d->mover, set, shard, tier, room) < 0) /* met again by its entry */
         wt_catalog_hold(&d->catalog, set, shard, tier, wt_daemon_now_s(d), false);
 }
@@ -287,7 +293,8 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
     d->scrub = wt_scrub_new(d->loop, d->tier, &d->catalog, d->mover, &d->conf.scrub, &d->log);
     d->places = wt_places_new(d->tier[0], &d->catalog);
-    if (!d->jobs || !d->planner || !d->datasets || !d->reconcile || !d->places || !d->scrub)
+    d->claims = d->jobs ? wt_claims_new(d->mover, d->jobs, &d->log) : NULL;
+    if (!d->claims || !d->planner || !d->datasets || !d->reconcile || !d->places || !d->scrub)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     d->requests = wt_requests_new(&(struct wt_requests_opts){.loop = d->loop,
                                                              .catalog = &d->catalog,
@@ -302,6 +309,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     wt_reconcile_on_damage(d->reconcile, on_damage, d);
     wt_scrub_on_damage(d->scrub, on_damage, d);
+    wt_scrub_on_cold(d->scrub, wt_daemon_cold_is_bad, d);
     wt_jobs_on_remove(d->jobs, on_job_removed, d);
     wt_datasets_on_added(d->datasets, on_set_added, d);
     wt_daemon_half_life(d);

@@ -11,6 +11,7 @@
 #ifndef WT_DAEMON_DAEMON_H
 #define WT_DAEMON_DAEMON_H
 
+#include "daemon/claims.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
 #include "daemon/datasets.h"
@@ -46,6 +47,7 @@ struct wt_daemon {
     struct wt_leases *leases;
     struct wt_jobs *jobs;
     struct wt_mover *mover;
+    struct wt_claims *claims;
     struct wt_planner *planner;
     struct wt_datasets *datasets;
     struct wt_reconcile *reconcile;
@@ -102,6 +104,12 @@ void wt_daemon_job_event(struct wt_daemon *d, const char *kind, const struct wt_
 void wt_daemon_on_move(void *arg, enum wt_move_change change, struct wt_catalog_set *set,
                        const struct wt_move_info *info);
 void wt_daemon_on_request(void *arg, const struct wt_request *request);
+/* The cold copy is missing or damaged (`what`): made anew from a copy above, where there is one;
+ * until then nothing of the shard is dropped. */
+void wt_daemon_cold_is_bad(void *arg, struct wt_catalog_set *set, uint64_t shard, const char *what);
+/* So is what was landed and is not flushed: there is nothing to make it anew from. */
+void wt_daemon_home_is_bad(struct wt_daemon *d, const struct wt_catalog_set *set, uint64_t shard,
+                           const char *what);
 void wt_daemon_watch(struct wt_daemon *d); /* tiers and role, at each tick */
 
 #endif

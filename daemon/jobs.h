@@ -49,7 +49,8 @@ struct wt_job {
     struct wt_stalls stalls;
     struct wt_bad_sample *bad; /* the first WT_JOB_BAD_MAX */
     size_t n_bad, cap_bad;
-    uint64_t other_reads, other_bytes; /* of tiers that the daemon does not know */
+    uint64_t claims_right, claims_wrong; /* copies that it called damaged, as they were found */
+    uint64_t other_reads, other_bytes;   /* of tiers that the daemon does not know */
     /* foresee.h: */
     int future;           /* its number in the horizon, -1: its order is not known */
     bool departed;        /* it reads otherwise than it said */

@@ -213,6 +213,26 @@ static void moves(struct page *p) {
              (uint64_t[]){p->d->reads.hits, p->d->reads.misses}, 2);
 }
 
+static void copies(struct page *p) {
+    struct wt_scrub_stats s;
+    struct wt_claims_stats c;
+    struct wt_mover_stats m;
+    wt_scrub_stats(p->d->scrub, &s);
+    wt_claims_stats(p->d->claims, &c);
+    wt_mover_stats(p->d->mover, &m);
+    static const char *const found[] = {"whole", "missing", "damaged", "cold_missing",
+                                        "cold_damaged"};
+    static const char *const how[] = {"right", "wrong", "ignored"};
+    family(p, "scrubbed_copies_total", "counter", "Copies read and compared with their hash.");
+    labelled(p, "scrubbed_copies_total", "found", found,
+             (uint64_t[]){s.copies, s.missing, s.damaged, s.cold_missing, s.cold_damaged}, 5);
+    number(p, "scrubbed_bytes_total", "counter", "Bytes read for that.", (double)s.bytes);
+    number(p, "cold_repaired_total", "counter", "Cold copies made anew from a copy above.",
+           (double)m.mended);
+    family(p, "claims_total", "counter", "Copies that jobs called damaged, as they were found.");
+    labelled(p, "claims_total", "found", how, (uint64_t[]){c.right, c.wrong, c.ignored}, 3);
+}
+
 static void jobs(struct page *p) {
     char name[2 * WT_JOB_NAME];
     number(p, "jobs", "gauge", "Jobs that report.", (double)wt_jobs_count(p->d->jobs));
@@ -296,6 +316,7 @@ void wt_route_metrics(void *arg, struct wt_call *call) {
     operations(&p, "tier_errors_total", "Of these failed.", true);
     latencies(&p);
     moves(&p);
+    copies(&p);
     jobs(&p);
     datasets(&p);
     control(&p);

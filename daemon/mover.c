@@ -154,6 +154,8 @@ static void finish(struct wt_mover *m, struct wt_move *v, const struct wt_err *e
     }
     if (verdict == ASIDE)
         set_aside(m, v, err);
+    else if (verdict != DONE && v->mends) /* its other copies may be the last ones */
+        v->set->shard[v->shard].flags |= WT_SHARD_ASIDE;
     if (verdict != DONE && v->unknown) {
         wt_mover_count(m, v->to, (int64_t)v->size);
         wt_catalog_hold(m->catalog, v->set, v->shard, (uint32_t)v->to,

@@ -42,6 +42,7 @@ struct wt_move_info {
     uint64_t shard, size;
     int from, to, drop; /* tiers, -1: none; from: the source of the copy; without `to`: of a copy
                            that was read and judged */
+    bool mends;         /* the cold copy */
     const char *step;
     uint64_t done; /* bytes */
     uint32_t attempts;

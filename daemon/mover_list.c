@@ -52,6 +52,7 @@ struct wt_move_info wt_mover_info_of(const struct wt_mover *m, const struct wt_m
                                  .from = v->from,
                                  .to = v->to,
                                  .drop = v->drop,
+                                 .mends = v->mends,
                                  .step = wt_step_name(v->step),
                                  .done = v->lane ? v->lane->written : 0,
                                  .attempts = v->attempts,

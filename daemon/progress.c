@@ -212,17 +212,16 @@ static void count_read(struct wt_daemon *d, struct wt_job *job, const struct wt_
     }
 }
 
-/* A copy that a job did not find is looked for; one that it found damaged is dropped, since the
- * size tells nothing of it, and made anew from cold when the policy wants it. */
-static void doubt_copy(struct wt_daemon *d, const struct wt_job *job, const struct lost_copy *c) {
+/* A copy that a job did not find is looked for; one that it calls damaged is read first: the size
+ * tells nothing of it, and the job may be wrong. */
+static void doubt_copy(struct wt_daemon *d, struct wt_job *job, const struct lost_copy *c) {
     struct wt_catalog_set *home = wt_catalog_home(&d->catalog, job->set, c->shard);
     struct wt_shard_state *s = &home->shard[c->shard];
     if (c->tier <= 0 || !(s->mask & (1u << c->tier)))
         return;
-    if (c->damaged && wt_mover_add(d->mover, home, c->shard, -1, c->tier) == 0) {
-        wt_log(&d->log, WT_LOG_WARN,
-               "shard %" PRIu64 " of %s is damaged in tier %s, says job %s (%s): that copy is "
-               "dropped",
+    if (c->damaged && wt_claims_take(d->claims, job, home, c->shard, (uint32_t)c->tier)) {
+        wt_log(&d->log, WT_LOG_INFO,
+               "shard %" PRIu64 " of %s is damaged in tier %s, says job %s (%s): that copy is read",
                c->shard, home->d.m.name, wt_tier_name(d->tier[c->tier]), job->id, job->o.name);
         return;
     }
@@ -230,7 +229,7 @@ static void doubt_copy(struct wt_daemon *d, const struct wt_job *job, const stru
     d->doubts = true;
 }
 
-static void take_lost(struct wt_daemon *d, const struct wt_job *job, const json_t *lost) {
+static void take_lost(struct wt_daemon *d, struct wt_job *job, const json_t *lost) {
     struct lost_copy c;
     for (size_t i = 0; i < json_array_size(lost); i++)
         if (parse_lost(d, job, json_array_get(lost, i), &c, NULL) == 0)

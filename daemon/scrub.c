@@ -41,6 +41,8 @@ struct wt_scrub {
     struct wt_scrub_stats stats;
     void (*damaged)(void *arg, struct wt_catalog_set *set, uint64_t shard, uint32_t tier);
     void *damaged_arg;
+    void (*cold)(void *arg, struct wt_catalog_set *set, uint64_t shard, const char *what);
+    void *cold_arg;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
@@ -86,6 +88,14 @@ void wt_scrub_on_damage(struct wt_scrub *s,
     s->damaged_arg = arg;
 }
 
+void wt_scrub_on_cold(struct wt_scrub *s,
+                      void (*cold)(void *arg, struct wt_catalog_set *set, uint64_t shard,
+                                   const char *what),
+                      void *arg) {
+    s->cold = cold;
+    s->cold_arg = arg;
+}
+
 void wt_scrub_stats(const struct wt_scrub *s, struct wt_scrub_stats *out) {
     *out = s->stats;
 }
@@ -97,19 +107,10 @@ static void look_again(struct wt_scrub *s, uint64_t ms) {
 
 /* ---- what was found ---- */
 
-/* Nothing of the shard may be dropped now: the copies above may be the last ones. */
-static void cold_is_bad(struct wt_scrub *s, const char *what) {
-    s->set->shard[s->shard].flags |= WT_SHARD_ASIDE;
-    wt_log(s->log, WT_LOG_ERROR,
-           "%s: the cold copy is %s; copies in other tiers are kept. Put it back from a backup, or "
-           "pack it again; then reload",
-           s->key, what);
-}
-
 static void copy_is_missing(struct wt_scrub *s) {
     if (s->held_by == 0) {
         s->stats.cold_missing++;
-        cold_is_bad(s, "missing");
+        s->cold(s->cold_arg, s->set, s->shard, "missing");
         return;
     }
     s->stats.missing++;
@@ -119,7 +120,7 @@ static void copy_is_missing(struct wt_scrub *s) {
 static void copy_is_damaged(struct wt_scrub *s) {
     if (s->held_by == 0) {
         s->stats.cold_damaged++;
-        cold_is_bad(s, "damaged");
+        s->cold(s->cold_arg, s->set, s->shard, "damaged");
         return;
     }
     s->stats.damaged++;
@@ -144,6 +145,14 @@ static void end_copy(struct wt_scrub *s, void (*found)(struct wt_scrub *s)) {
 
 /* ---- reading ---- */
 
+/* Moves come first, but not always. */
+static uint64_t rate_now(const struct wt_scrub *s) {
+    struct wt_mover_stats m;
+    wt_mover_stats(s->mover, &m);
+    bool idle = m.running + m.queued == 0;
+    return idle || s->conf->min_rate > s->conf->rate ? s->conf->rate : s->conf->min_rate;
+}
+
 static void read_on(struct wt_scrub *s);
 static void try_close(struct wt_scrub *s);
 
@@ -165,7 +174,8 @@ static void on_read(struct wt_req *req) {
             end_copy(s, wt_hash_equal(wt_hasher_end(s->hasher), s->hash) ? copy_is_whole
                                                                          : copy_is_damaged);
     }
-    look_again(s, s->conf->rate ? wanted * 1000 / s->conf->rate + 1 : LOOK_MS);
+    uint64_t rate = rate_now(s);
+    look_again(s, rate ? wanted * 1000 / rate + 1 : LOOK_MS);
     try_close(s);
 }
 
@@ -237,12 +247,6 @@ static void go_on(struct wt_scrub *s) {
     look_again(s, s->pass ? 1 : LOOK_MS);
 }
 
-static bool is_idle(const struct wt_scrub *s) {
-    struct wt_mover_stats m;
-    wt_mover_stats(s->mover, &m);
-    return s->conf->rate && m.running + m.queued == 0;
-}
-
 static void on_timer(uv_timer_t *timer) {
     struct wt_scrub *s = timer->data;
     uint64_t now = uv_now(timer->loop);
@@ -254,7 +258,7 @@ static void on_timer(uv_timer_t *timer) {
         s->at = 0;
         s->next_tier = 0;
     }
-    if (!s->pass || !is_idle(s))
+    if (!s->pass || rate_now(s) == 0)
         look_again(s, LOOK_MS);
     else if (s->set)
         read_on(s);

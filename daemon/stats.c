@@ -166,11 +166,21 @@ static json_t *move_counts(struct wt_daemon *d) {
 
 static json_t *scrub_json(struct wt_daemon *d) {
     struct wt_scrub_stats s;
+    struct wt_mover_stats m;
     wt_scrub_stats(d->scrub, &s);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "passes", number(s.passes), "copies",
-                     number(s.copies), "bytes", number(s.bytes), "missing", number(s.missing),
-                     "damaged", number(s.damaged), "cold_missing", number(s.cold_missing),
-                     "cold_damaged", number(s.cold_damaged));
+    wt_mover_stats(d->mover, &m);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "passes", number(s.passes),
+                     "copies", number(s.copies), "bytes", number(s.bytes), "missing",
+                     number(s.missing), "damaged", number(s.damaged), "cold_missing",
+                     number(s.cold_missing), "cold_damaged", number(s.cold_damaged),
+                     "cold_repaired", number(m.mended));
+}
+
+static json_t *claims_json(struct wt_daemon *d) {
+    struct wt_claims_stats s;
+    wt_claims_stats(d->claims, &s);
+    return json_pack("{s:o, s:o, s:o}", "right", number(s.right), "wrong", number(s.wrong),
+                     "ignored", number(s.ignored));
 }
 
 static json_t *reconcile_json(struct wt_daemon *d) {
@@ -206,7 +216,7 @@ json_t *wt_stats_json(struct wt_daemon *d) {
     const struct wt_read_stats *r = &d->reads;
     return json_pack(
         "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o}",
         "version", WAFERTIER_VERSION_STRING, "uptime_s",
         seconds(wt_daemon_now_ms(d) - d->started_ms), "active", wt_daemon_active(d), "tiers",
         tiers_array(d), "moves", move_counts(d), "jobs", number(wt_jobs_count(d->jobs)), "reads",
@@ -218,5 +228,5 @@ json_t *wt_stats_json(struct wt_daemon *d) {
         foresight_json(d), "control", control_json(d), "pins",
         number(d->rules ? wt_rules_pins(d->rules, &pin) : 0), "quotas",
         number(d->rules ? wt_rules_quotas(d->rules, &quota) : 0), "requests",
-        number(wt_requests_running(d->requests)), "scrub", scrub_json(d));
+        number(wt_requests_running(d->requests)), "scrub", scrub_json(d), "claims", claims_json(d));
 }

@@ -125,6 +125,7 @@ void wt_daemon_free(struct wt_daemon *d) {
     wt_rules_free(d->rules);
     wt_places_free(d->places);
     wt_events_free(d->events);
+    wt_claims_free(d->claims);
     wt_mover_free(d->mover);
     wt_state_free(d->state);
     wt_catalog_free(&d->catalog);

@@ -37,6 +37,59 @@ static json_t *end_json(const struct wt_daemon *d, const struct wt_catalog_set *
     return o;
 }
 
+/* ---- what the truth is ---- */
+
+static void tell_truth(struct wt_daemon *d, const char *kind, const struct wt_catalog_set *set,
+                       uint64_t shard, const char *text) {
+    wt_daemon_event(d, kind,
+                    json_pack("{s:s, s:o, s:s}", "dataset", set->d.m.name, "shard",
+                              wt_body_number(shard), "text", text));
+}
+
+void wt_daemon_cold_is_bad(void *arg, struct wt_catalog_set *set, uint64_t shard,
+                           const char *what) {
+    struct wt_daemon *d = arg;
+    char text[192], key[WT_OBJECT_NAME];
+    int rc = wt_mover_mend(d->mover, set, shard);
+    wt_catalog_key(set, shard, key);
+    if (rc < 0) /* what is above may be the last of it */
+        set->shard[shard].flags |= WT_SHARD_ASIDE;
+    snprintf(text, sizeof text, "the cold copy is %s; %s", what,
+             rc == 0 ? "it is made anew from a copy in another tier"
+             : rc == WT_EMISSING
+                 ? "no other tier has one. Put it back from a backup, or pack it again; then reload"
+                 : "copies in other tiers are kept, the next look tries to make it anew from them");
+    wt_log(&d->log, rc == 0 ? WT_LOG_WARN : WT_LOG_ERROR, "%s: %s", key, text);
+    tell_truth(d, what[0] == 'm' ? "cold_missing" : "cold_damaged", set, shard, text);
+}
+
+void wt_daemon_home_is_bad(struct wt_daemon *d, const struct wt_catalog_set *set, uint64_t shard,
+                           const char *what) {
+    char text[192], key[WT_OBJECT_NAME];
+    if (set->shard[shard].flags & WT_SHARD_ASIDE) /* told already */
+        return;
+    set->shard[shard].flags |= WT_SHARD_ASIDE;
+    wt_catalog_key(set, shard, key);
+    snprintf(text, sizeof text,
+             "the copy in tier %s is %s, and it was not flushed to cold yet: pack it again",
+             set->d.m.home, what);
+    wt_log(&d->log, WT_LOG_ERROR, "%s: %s", key, text);
+    tell_truth(d, "landed_lost", set, shard, text);
+}
+
+/* A move met a cold copy that is not what it should be. */
+static void look_at_cold(struct wt_daemon *d, enum wt_move_change change,
+                         struct wt_catalog_set *set, const struct wt_move_info *info) {
+    if (info->mends && change == WT_MOVE_DONE)
+        tell_truth(d, "cold_repaired", set, info->shard, "the cold copy is whole again");
+    bool bad = info->rc == WT_EMISSING || info->rc == WT_ECORRUPT;
+    if (change != WT_MOVE_ASIDE || info->mends || !bad || wt_catalog_truth(set, info->shard) != 0 ||
+        !(set->shard[info->shard].mask & ~1u))
+        return;
+    if (info->from == 0 || (info->to < 0 && info->drop >= 0))
+        wt_daemon_cold_is_bad(d, set, info->shard, info->rc == WT_EMISSING ? "missing" : "damaged");
+}
+
 void wt_daemon_on_move(void *arg, enum wt_move_change change, struct wt_catalog_set *set,
                        const struct wt_move_info *info) {
     struct wt_daemon *d = arg;
@@ -46,6 +99,8 @@ void wt_daemon_on_move(void *arg, enum wt_move_change change, struct wt_catalog_
     }
     wt_daemon_event(d, change == WT_MOVE_DONE ? "move_done" : "move_failed",
                     end_json(d, set, info));
+    wt_claims_ended(d->claims, set, info);
+    look_at_cold(d, change, set, info);
     if (change == WT_MOVE_FAILED && info->rc != WT_ECANCELED)
         wt_requests_trouble(d->requests, set, info->rc, info->text);
     wt_planner_kick(d->planner);
