@@ -72,6 +72,11 @@ static void on_set_added(void *arg, struct wt_catalog_set *set) {
     wt_reconcile_find(d->reconcile, set);
     if (d->rules)
         wt_rules_apply(d->rules, set);
+    if (set->home < 0)
+        wt_log(&d->log, WT_LOG_ERROR,
+               "data set %s was landed in tier '%s', which this daemon does not have: it can be "
+               "neither read nor flushed; give the tier that name",
+               set->d.m.name, set->d.m.home);
     wt_daemon_event(d, "dataset",
                     json_pack("{s:s, s:I, s:I}", "dataset", set->d.m.name, "generation",
                               (json_int_t)set->d.m.generation, "shards",
@@ -234,6 +239,7 @@ void wt_daemon_on_tick(uv_timer_t *timer) {
         return;
     wt_catalog_reap(&d->catalog);
     wt_leases_look(d->leases);
+    wt_flush_look(d->flush);
     look_for_losses(d, now);
     if (due(&d->usage_ms, now, USAGE_MS))
         wt_planner_ask_usage(d->planner);
@@ -292,7 +298,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     d->datasets = wt_datasets_new(d->tier[0], &d->catalog, &d->log);
     d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
     d->scrub = wt_scrub_new(d->loop, d->tier, &d->catalog, d->mover, &d->conf.scrub, &d->log);
-    d->places = wt_places_new(d->tier[0], &d->catalog);
+    d->places = wt_places_new(d->tier, &d->catalog);
     d->claims = d->jobs ? wt_claims_new(d->mover, d->jobs, &d->log) : NULL;
     if (!d->claims || !d->planner || !d->datasets || !d->reconcile || !d->places || !d->scrub)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
@@ -305,7 +311,16 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
                                                              .arg = d});
     d->events = wt_events_new(d->loop);
     d->leases = wt_leases_new(d->loop, d->tier[0], &d->catalog, &d->log);
-    if (!d->requests || !d->events || !d->leases)
+    d->flush = wt_flush_new(&(struct wt_flush_opts){.loop = d->loop,
+                                                    .cold = d->tier[0],
+                                                    .catalog = &d->catalog,
+                                                    .mover = d->mover,
+                                                    .datasets = d->datasets,
+                                                    .log = &d->log,
+                                                    .may = may_change,
+                                                    .told = wt_daemon_on_flush,
+                                                    .arg = d});
+    if (!d->requests || !d->events || !d->leases || !d->flush)
         return wt_err_set(err, WT_ENOMEM, "out of memory");
     wt_reconcile_on_damage(d->reconcile, on_damage, d);
     wt_scrub_on_damage(d->scrub, on_damage, d);

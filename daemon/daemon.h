@@ -16,6 +16,7 @@
 #include "daemon/control.h"
 #include "daemon/datasets.h"
 #include "daemon/events.h"
+#include "daemon/flush.h"
 #include "daemon/jobs.h"
 #include "daemon/leases.h"
 #include "daemon/lock.h"
@@ -52,6 +53,7 @@ struct wt_daemon {
     struct wt_datasets *datasets;
     struct wt_reconcile *reconcile;
     struct wt_scrub *scrub;
+    struct wt_flush *flush;
     struct wt_lock *lock;
     struct wt_control *control;
     struct wt_read_stats reads;
@@ -110,6 +112,8 @@ void wt_daemon_cold_is_bad(void *arg, struct wt_catalog_set *set, uint64_t shard
 /* So is what was landed and is not flushed: there is nothing to make it anew from. */
 void wt_daemon_home_is_bad(struct wt_daemon *d, const struct wt_catalog_set *set, uint64_t shard,
                            const char *what);
+void wt_daemon_on_flush(void *arg, bool flushed, const char *dataset, uint64_t generation,
+                        const char *text);
 void wt_daemon_watch(struct wt_daemon *d); /* tiers and role, at each tick */
 
 #endif

@@ -252,6 +252,19 @@ static void jobs(struct page *p) {
                  j->stalls.stage[i]);
 }
 
+static void landed(struct page *p) {
+    const struct wt_catalog *c = &p->d->catalog;
+    struct wt_mover_stats m;
+    wt_mover_stats(p->d->mover, &m);
+    family(p, "dataset_dirty_shards", "gauge", "Shards that were landed and are not in cold yet.");
+    for (size_t i = 0; i < c->n_sets; i++)
+        if (!c->set[i]->retired)
+            line(p, "wafertier_dataset_dirty_shards{dataset=\"%s\"} %" PRIu64 "\n",
+                 c->set[i]->d.m.name, c->set[i]->dirty);
+    number(p, "flushed_shards_total", "counter", "Landed shards copied to cold and read back.",
+           (double)m.flushed);
+}
+
 static void datasets(struct page *p) {
     const struct wt_catalog *c = &p->d->catalog;
     char name[160];
@@ -319,6 +332,7 @@ void wt_route_metrics(void *arg, struct wt_call *call) {
     copies(&p);
     jobs(&p);
     datasets(&p);
+    landed(&p);
     control(&p);
     if (p.failed) {
         wt_bytes_free(&p.text);

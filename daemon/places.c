@@ -51,7 +51,7 @@ struct read { /* the survey of a generation */
 };
 
 struct wt_places {
-    struct wt_tier *cold;
+    struct wt_tier *tier[WT_TIERS_MAX];
     struct wt_catalog *catalog;
     struct read *read[KEPT];
     unsigned n, reading;
@@ -60,10 +60,12 @@ struct wt_places {
     void *stopped_arg;
 };
 
-struct wt_places *wt_places_new(struct wt_tier *cold, struct wt_catalog *catalog) {
+struct wt_places *wt_places_new(struct wt_tier *const *tiers, struct wt_catalog *catalog) {
     struct wt_places *p = wt_calloc(1, sizeof *p);
-    if (p)
-        *p = (struct wt_places){.cold = cold, .catalog = catalog};
+    if (!p)
+        return NULL;
+    p->catalog = catalog;
+    memcpy(p->tier, tiers, catalog->n_tiers * sizeof *tiers);
     return p;
 }
 
@@ -237,7 +239,7 @@ static bool submit(struct read *r, uint64_t shard, uint64_t len, const struct wt
                              .len = (size_t)len,
                              .done = on_index,
                              .arg = s};
-    int rc = wt_tier_submit(r->p->cold, &s->req);
+    int rc = wt_tier_submit(r->p->tier[wt_catalog_truth(r->set, shard)], &s->req);
     if (rc < 0) {
         if (!s->req.err.code)
             wt_err_set(&s->req.err, rc, "%s: %s", s->key, wt_err_text(rc));

@@ -35,7 +35,7 @@ typedef void (*wt_places_done)(void *arg, int rc, const struct wt_err *err,
                                struct wt_catalog_set *set, struct wt_selection *selection);
 
 struct wt_places;
-struct wt_places *wt_places_new(struct wt_tier *cold, struct wt_catalog *catalog);
+struct wt_places *wt_places_new(struct wt_tier *const *tiers, struct wt_catalog *catalog);
 /* In the data set's current generation. `done` is called once, perhaps before this returns. */
 void wt_places_select(struct wt_places *p, const struct wt_selector *selector, wt_places_done done,
                       void *arg);

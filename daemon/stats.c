@@ -84,6 +84,7 @@ static json_t *tier_json(struct wt_daemon *d, uint32_t t) {
         wt_mover_full(d->mover, t), "last_error", wt_json_string(s.last_error), "reported", "reads",
         number(d->reads.tier_reads[t]), "bytes", number(d->reads.tier_bytes[t]), "latency", "get",
         latency_json(&s.get), "put", latency_json(&s.put));
+    wt_json_put(&more, "landed", number(d->catalog.landed[t]));
     if (!o || !more || json_object_update(o, more) < 0) {
         json_decref(o);
         o = NULL;
@@ -109,11 +110,12 @@ json_t *wt_stats_dataset(const struct wt_daemon *d, const struct wt_catalog_set 
         wt_json_put(&held, wt_tier_name(d->tier[t]),
                     number(t ? set->held[t] : set->d.m.shards - set->dirty));
     const struct wt_manifest *m = &set->d.m;
-    return json_pack("{s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "name", m->name,
-                     "generation", number(m->generation), "retired", set->retired, "shards",
-                     number(m->shards), "samples", number(m->samples), "stored_bytes",
+    return json_pack("{s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:s?, s:o}", "name",
+                     m->name, "generation", number(m->generation), "retired", set->retired,
+                     "shards", number(m->shards), "samples", number(m->samples), "stored_bytes",
                      number(m->stored_bytes), "tar_bytes", number(m->tar_bytes), "created",
-                     number(m->created), "jobs", (int)set->jobs, "resident", held);
+                     number(m->created), "jobs", (int)set->jobs, "resident", held, "home",
+                     set->home ? m->home : NULL, "dirty", number(set->dirty));
 }
 
 json_t *wt_stats_datasets(struct wt_daemon *d) {
@@ -176,6 +178,21 @@ static json_t *scrub_json(struct wt_daemon *d) {
                      "cold_repaired", number(m.mended));
 }
 
+static json_t *flush_json(struct wt_daemon *d) {
+    struct wt_flush_stats s;
+    struct wt_mover_stats m;
+    uint64_t sets = 0, dirty = 0;
+    wt_flush_stats(d->flush, &s);
+    wt_mover_stats(d->mover, &m);
+    for (size_t i = 0; i < d->catalog.n_sets; i++) {
+        sets += d->catalog.set[i]->home != 0;
+        dirty += d->catalog.set[i]->home ? d->catalog.set[i]->dirty : 0;
+    }
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "landed", number(sets), "dirty", number(dirty),
+                     "shards", number(m.flushed), "datasets", number(s.sets), "failures",
+                     number(s.failures));
+}
+
 static json_t *claims_json(struct wt_daemon *d) {
     struct wt_claims_stats s;
     wt_claims_stats(d->claims, &s);
@@ -216,7 +233,7 @@ json_t *wt_stats_json(struct wt_daemon *d) {
     const struct wt_read_stats *r = &d->reads;
     return json_pack(
         "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "version", WAFERTIER_VERSION_STRING, "uptime_s",
         seconds(wt_daemon_now_ms(d) - d->started_ms), "active", wt_daemon_active(d), "tiers",
         tiers_array(d), "moves", move_counts(d), "jobs", number(wt_jobs_count(d->jobs)), "reads",
@@ -228,5 +245,6 @@ json_t *wt_stats_json(struct wt_daemon *d) {
         foresight_json(d), "control", control_json(d), "pins",
         number(d->rules ? wt_rules_pins(d->rules, &pin) : 0), "quotas",
         number(d->rules ? wt_rules_quotas(d->rules, &quota) : 0), "requests",
-        number(wt_requests_running(d->requests)), "scrub", scrub_json(d), "claims", claims_json(d));
+        number(wt_requests_running(d->requests)), "scrub", scrub_json(d), "claims", claims_json(d),
+        "flush", flush_json(d));
 }

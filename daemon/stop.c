@@ -95,6 +95,8 @@ void wt_daemon_stop(struct wt_daemon *d) {
         wt_planner_stop(d->planner, part_stopped, d);
     if (d->scrub && ++d->outstanding)
         wt_scrub_stop(d->scrub, part_stopped, d);
+    if (d->flush && ++d->outstanding)
+        wt_flush_stop(d->flush, part_stopped, d);
     if (d->reconcile && ++d->outstanding)
         wt_reconcile_stop(d->reconcile, part_stopped, d);
     if (d->requests && ++d->outstanding)
@@ -117,6 +119,7 @@ void wt_daemon_free(struct wt_daemon *d) {
     wt_lock_free(d->lock);
     wt_datasets_free(d->datasets);
     wt_scrub_free(d->scrub);
+    wt_flush_free(d->flush);
     wt_reconcile_free(d->reconcile);
     wt_jobs_free(d->jobs); /* each leaves the planner */
     wt_planner_free(d->planner);

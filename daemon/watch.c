@@ -77,6 +77,13 @@ void wt_daemon_home_is_bad(struct wt_daemon *d, const struct wt_catalog_set *set
     tell_truth(d, "landed_lost", set, shard, text);
 }
 
+void wt_daemon_on_flush(void *arg, bool flushed, const char *dataset, uint64_t generation,
+                        const char *text) {
+    wt_daemon_event(arg, flushed ? "flushed" : "flush_failed",
+                    json_pack("{s:s, s:o, s:o}", "dataset", dataset, "generation",
+                              wt_body_number(generation), "text", wt_json_string(text)));
+}
+
 /* A move met a cold copy that is not what it should be. */
 static void look_at_cold(struct wt_daemon *d, enum wt_move_change change,
                          struct wt_catalog_set *set, const struct wt_move_info *info) {
@@ -100,6 +107,8 @@ void wt_daemon_on_move(void *arg, enum wt_move_change change, struct wt_catalog_
     wt_daemon_event(d, change == WT_MOVE_DONE ? "move_done" : "move_failed",
                     end_json(d, set, info));
     wt_claims_ended(d->claims, set, info);
+    if (d->flush)
+        wt_flush_ended(d->flush, info);
     look_at_cold(d, change, set, info);
     if (change == WT_MOVE_FAILED && info->rc != WT_ECANCELED)
         wt_requests_trouble(d->requests, set, info->rc, info->text);

@@ -101,7 +101,7 @@ static void on_delay(struct wt_delay *delay) {
     struct wt_fetch *f = (struct wt_fetch *)((char *)delay - offsetof(struct wt_fetch, delay));
     wt_count(&f->l->meter.retries, 1);
     f->tried = 0;
-    f->away = f->cold_bad = f->cold_missing = false;
+    f->away = f->cold_bad = f->home_bad = f->cold_missing = false;
     attempt(f);
 }
 
@@ -123,20 +123,26 @@ static void wait_and_retry(struct wt_fetch *f) {
     wt_context_delay(f->l->ctx, &f->delay, ms);
 }
 
+/* The tier whose copy decides what is good: cold, or the home of what cold does not have yet. */
+static unsigned truth_of(const struct wt_fetch *f) {
+    return f->cold_missing ? f->l->home : 0;
+}
+
 static void round_over(struct wt_fetch *f) {
+    f->cold_bad = f->cold_bad || (f->home_bad && f->cold_missing);
     if (f->away) {
         wait_and_retry(f);
     } else if (f->cold_bad && !f->salvage) {
         f->salvage = true;
-        f->tried = ~1u;
-        f->cold_bad = false;
+        f->tried = ~(1u << truth_of(f));
+        f->cold_bad = f->home_bad = false;
         attempt(f);
     } else if (f->cold_bad) {
         /* Not even its index can be read: every sample of it is bad, and the stage says so. */
         wt_chunk_release(f->l, f->chunk);
         wt_chunk_records(f->l, f->chunk);
         f->span.len = 0;
-        atomic_store_explicit(&f->tier, 0, memory_order_relaxed);
+        atomic_store_explicit(&f->tier, (int)truth_of(f), memory_order_relaxed);
         finish_ready(f);
     } else {
         wt_err_wrap(&f->why, "shard %s is in no tier", f->key);
@@ -189,6 +195,8 @@ static void attempt_failed(struct wt_fetch *f) {
         f->cold_missing = true;
     else if (tier == 0)
         f->cold_bad = true;
+    else if ((unsigned)tier == f->l->home && f->rc != WT_EMISSING)
+        f->home_bad = true;
     attempt(f);
 }
 
@@ -199,7 +207,7 @@ static int choose_tier(struct wt_fetch *f) {
         cost[i] = wt_tier_cost(ctx->tier[i], f->chunk->rec.size);
         atomic_store_explicit(&ctx->down[i], wt_tier_is_down(ctx->tier[i]), memory_order_relaxed);
     }
-    unsigned absent = wt_residency_absent(&f->l->residency, f->chunk->shard) & ~1u;
+    unsigned absent = wt_residency_absent(&f->l->residency, f->chunk->shard);
     int tier = wt_residency_pick(cost, ctx->n_tiers, f->tried | absent);
     return tier >= 0 ? tier : wt_residency_pick(cost, ctx->n_tiers, f->tried);
 }
@@ -400,7 +408,7 @@ void wt_fetch_start(struct wl_loader *l, struct wt_chunk *c) {
     wt_count(&l->meter.stage[WT_AT_FETCH].wait_ns, wt_now_ns() - c->unit->since_ns);
     f->chunk = c;
     f->tried = 0;
-    f->away = f->cold_bad = f->cold_missing = f->salvage = false;
+    f->away = f->cold_bad = f->home_bad = f->cold_missing = f->salvage = false;
     f->trouble_ns = 0;
     f->backoff_ms = BACKOFF_FIRST_MS;
     f->why.code = 0;

@@ -40,7 +40,7 @@ struct wt_fetch {
 
     /* which tiers were asked in this round, and what came of it */
     unsigned tried;
-    bool away, cold_bad, cold_missing;
+    bool away, cold_bad, home_bad, cold_missing; /* home: of a data set that was landed */
     bool salvage;        /* the cold copy is damaged: take what is good of it */
     uint64_t trouble_ns; /* since when no tier could give it; 0: no trouble */
     unsigned backoff_ms;

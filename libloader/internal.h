@@ -123,6 +123,7 @@ struct wl_loader {
     wl_options o;
     char *dataset, *job; /* copies of the options' texts */
     struct wt_dataset ds;
+    unsigned home; /* tier whose copies are the truth where cold has none; 0: cold */
     struct wt_plan plan;
     struct wt_plan_opts asked; /* before defaults: what a state may fill in */
     struct wt_field field[WT_MAX_FIELDS];

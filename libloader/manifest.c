@@ -115,6 +115,24 @@ static int check(struct wl_loader *l, struct wt_err *err) {
     return 0;
 }
 
+/* What was landed and is not flushed lies in its home, perhaps nowhere else. */
+static int find_home(struct wl_loader *l, struct wt_err *err) {
+    const char *home = l->ds.m.home;
+    l->home = 0;
+    if (!home[0])
+        return 0;
+    for (unsigned t = 1; t < l->ctx->n_tiers; t++)
+        if (strcmp(wt_tier_name(l->ctx->tier[t]), home) == 0)
+            l->home = t;
+    return l->home
+               ? 0
+               : wt_err_set(err, WT_EINVAL,
+                            "data set '%s' was landed in tier '%s' and is not flushed to cold "
+                            "yet: give this loader a tier of that name, or run 'wafertier flush "
+                            "%s' first",
+                            l->dataset, home, l->dataset);
+}
+
 int wt_loader_read_dataset(struct wl_loader *l, struct wt_err *err) {
     int rc = wt_dataset_name_check(l->dataset, err);
     if (rc)
@@ -123,7 +141,11 @@ int wt_loader_read_dataset(struct wl_loader *l, struct wt_err *err) {
     for (;;) {
         rc = read_once(l, deadline, err);
         if (!rc)
-            return check(l, err);
+            rc = check(l, err);
+        if (!rc)
+            return find_home(l, err);
+        if (l->ds.m.name[0])
+            return rc;
         bool away = wt_err_blame(rc) == WT_BLAME_TIER || rc == WT_EBUSY || rc == WT_ECANCELED;
         if (!away || wt_now_ns() + pause * 1000000 >= deadline)
             break;

@@ -170,7 +170,7 @@ static int build(struct wl_loader *l, struct wt_err *err) {
     rc = wt_loader_plan(l, err);
     if (!rc)
         rc = build_ring(l, err);
-    if (!rc && wt_residency_init(&l->residency, l->ds.m.shards) < 0)
+    if (!rc && wt_residency_init(&l->residency, l->ds.m.shards, l->home != 0) < 0)
         rc = wt_err_set(err, WT_ENOMEM, "out of memory for %llu shards",
                         (unsigned long long)l->ds.m.shards);
     if (!rc)

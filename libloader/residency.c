@@ -6,10 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-int wt_residency_init(struct wt_residency *r, uint64_t shards) {
+int wt_residency_init(struct wt_residency *r, uint64_t shards, bool landed) {
     r->absent = wt_calloc((size_t)shards, sizeof *r->absent);
     r->shards = shards;
-    return r->absent ? 0 : WT_ENOMEM;
+    r->unknown = landed;
+    if (!r->absent)
+        return WT_ENOMEM;
+    wt_residency_forget(r);
+    return 0;
 }
 
 void wt_residency_free(struct wt_residency *r) {
@@ -19,7 +23,7 @@ void wt_residency_free(struct wt_residency *r) {
 
 void wt_residency_forget(struct wt_residency *r) {
     for (uint64_t i = 0; i < r->shards; i++)
-        atomic_store_explicit(&r->absent[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&r->absent[i], r->unknown, memory_order_relaxed);
 }
 
 void wt_residency_missed(struct wt_residency *r, uint64_t shard, unsigned tier) {
@@ -31,7 +35,9 @@ void wt_residency_hint(struct wt_residency *r, uint64_t shard, unsigned held, un
         return;
     uint8_t old = atomic_load_explicit(&r->absent[shard], memory_order_relaxed), next;
     do {
-        next = (uint8_t)(((old & ~known) | (known & ~held)) & ~1u);
+        next = (uint8_t)((old & ~known) | (known & ~held));
+        if (!r->unknown) /* the truth of all but landed data */
+            next &= (uint8_t)~1u;
     } while (!atomic_compare_exchange_weak_explicit(&r->absent[shard], &old, next,
                                                     memory_order_relaxed, memory_order_relaxed));
 }

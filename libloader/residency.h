@@ -7,19 +7,22 @@
 #define WT_LOADER_RESIDENCY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct wt_residency {
     uint64_t shards;
+    uint8_t unknown;         /* what is absent before anything is known */
     _Atomic uint8_t *absent; /* [shards] */
 };
 
-int wt_residency_init(struct wt_residency *r, uint64_t shards); /* 0 or WT_ENOMEM */
+/* landed: cold is not asked before a hint says so, or nothing else has it. 0 or WT_ENOMEM */
+int wt_residency_init(struct wt_residency *r, uint64_t shards, bool landed);
 void wt_residency_free(struct wt_residency *r);
 void wt_residency_forget(struct wt_residency *r);
 /* All below: any thread. */
 void wt_residency_missed(struct wt_residency *r, uint64_t shard, unsigned tier);
-/* held: bits of the tiers that hold it (cold = bit 0 always does); known: bits of the tiers that
+/* held: bits of the tiers that hold it (cold = bit 0); known: bits of the tiers that
  * the hint speaks about. */
 void wt_residency_hint(struct wt_residency *r, uint64_t shard, unsigned held, unsigned known);
 unsigned wt_residency_absent(const struct wt_residency *r, uint64_t shard); /* bits */

@@ -53,6 +53,15 @@
          .unit = "bytes/s",                                                                        \
          .help = "slowest rate that a deadline allows for"},                                       \
         {.section = "tier",                                                                        \
+         .name = "land_max",                                                                       \
+         .type = WT_CONF_SIZE,                                                                     \
+         .offset = offsetof(struct wt_tier_opts, land_max),                                        \
+         .def = "0",                                                                               \
+         .unit = "bytes",                                                                          \
+         .help = "so much may `wafertier pack --land` put here that is not in the cold tier yet, " \
+                 "and that nothing but this tier keeps meanwhile; 0: nothing",                     \
+         .reloadable = reload},                                                                    \
+        {.section = "tier",                                                                        \
          .name = "read_only",                                                                      \
          .type = WT_CONF_BOOL,                                                                     \
          .offset = offsetof(struct wt_tier_opts, read_only),                                       \

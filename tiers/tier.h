@@ -136,6 +136,7 @@ struct wt_tier_opts { /* a `tier` section of a configuration */
     int64_t depth;       /* requests in flight, 0: the backend's default */
     uint64_t timeout_ms; /* base of deadlines, 0: 10 s */
     uint64_t min_rate;   /* bytes a second that deadlines assume, 0: 8 MiB/s */
+    uint64_t land_max;   /* bytes that packs may land in it before they are in cold, 0: none */
     bool read_only;      /* put, remove and lock are WT_EDENIED */
     char filter[256];    /* "throttle rate=50MiB; delay read=2ms": docs/filters.md; "": none */
 };

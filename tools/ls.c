@@ -44,8 +44,9 @@ static void print_dataset(struct wt_target *t, const char *name) {
     if (rc < 0)
         printf("%-24s damaged: %s\n", name, err.text);
     else
-        printf("%-24s %12" PRIu64 " samples %8" PRIu64 " shards %12s  generation %" PRIu64 "\n",
-               name, m.samples, m.shards, wt_size_format(m.stored_bytes, bytes), m.generation);
+        printf("%-24s %12" PRIu64 " samples %8" PRIu64 " shards %12s  generation %" PRIu64 "%s%s\n",
+               name, m.samples, m.shards, wt_size_format(m.stored_bytes, bytes), m.generation,
+               m.home[0] ? "  landed in " : "", m.home);
     wt_manifest_free(&m);
 }
 

@@ -110,6 +110,13 @@ static const struct wt_arg args[] = {
      .type = WT_ARG_FLAG,
      .offset = offsetof(struct pack_args, pack.replace),
      .help = "an existing data set gets a new generation; running jobs stay on theirs"},
+    {.name = "land",
+     .type = WT_ARG_TEXT,
+     .offset = offsetof(struct pack_args, pack.land),
+     .value = "TIER",
+     .help =
+         "put the shards into this tier of the configuration instead of the cold one, up to its "
+         "land_max; the daemon, or 'wafertier flush', brings them to cold afterwards"},
     {.name = "keep-going",
      .letter = 'k',
      .type = WT_ARG_FLAG,
@@ -177,6 +184,10 @@ static int check_args(const struct wt_verb *verb, const struct pack_args *a, siz
         return wt_verb_usage(verb, "which files? Give folders, .npy, .npz or .png files");
     if (!a->pack.dataset)
         return wt_verb_usage(verb, "--dataset NAME is missing");
+    if (a->pack.land && (a->target.url || a->target.tier))
+        return wt_verb_usage(verb,
+                             "--land takes the tiers of a configuration, the manifest goes to "
+                             "the cold one: give neither --to nor --tier");
     if (a->target.url && a->target.config)
         return wt_verb_usage(verb, "--to and --config exclude each other");
     return -1;

@@ -74,6 +74,24 @@ static void undo(struct wt_publish *p, struct wt_err *err) {
                  "; nothing was packed (%llu objects removed again)", (unsigned long long)removed);
 }
 
+static int land_in(struct wt_publish *p, const char *name, struct wt_err *err) {
+    struct wt_tier_opts opts;
+    struct wt_tier *tier;
+    int rc = wt_target_named(p->target, name, &tier, &opts, err);
+    if (rc < 0)
+        return rc;
+    if (wt_tier_caps(tier) & WT_CAP_VOLATILE)
+        return wt_err_set(err, WT_EINVAL,
+                          "nothing can be landed in tier '%s' (%s): what it holds may vanish", name,
+                          wt_tier_url(tier));
+    if (opts.land_max == 0)
+        return wt_err_set(err, WT_EINVAL,
+                          "nothing may be landed in tier '%s': its land_max is 0; set it to what "
+                          "that tier may keep alone",
+                          name);
+    return wt_publish_land(p, tier, opts.land_max, err);
+}
+
 int wt_pack_run(struct wt_source *source, struct wt_target *target, const struct wt_pack_opts *opts,
                 struct wt_manifest *m, struct wt_err *err) {
     struct wt_publish p;
@@ -81,6 +99,8 @@ int wt_pack_run(struct wt_source *source, struct wt_target *target, const struct
     struct wt_manifest made = {0};
     enum wt_codec codec = WT_CODEC_TAR;
     int rc = wt_publish_begin(&p, target, opts->dataset, opts->replace, err);
+    if (rc == 0 && opts->land)
+        rc = land_in(&p, opts->land, err);
     if (rc == 0)
         rc = wt_pack_cut(source, opts->shard_size, !opts->index_only, &plan, err);
     if (rc == 0)

@@ -18,6 +18,7 @@ enum wt_pack_codec { WT_PACK_AUTO, WT_PACK_TAR, WT_PACK_ZSTD };
 
 struct wt_pack_opts {
     const char *dataset;
+    const char *land;    /* the tier that shards are landed in, NULL: the target's */
     int codec;           /* enum wt_pack_codec */
     uint64_t level;      /* zstd, 0: the default */
     uint64_t shard_size; /* bound of decoded bytes, 0: a 256th of the data set, 256 KiB to 64 MiB */

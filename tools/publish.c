@@ -2,6 +2,7 @@
 #include "tools/publish.h"
 
 #include "core/mem.h"
+#include "tools/sets.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,7 +54,15 @@ static int find_generation(struct wt_publish *p, struct wt_err *err) {
         return rc;
     }
     p->generation = m.generation + 1;
+    if (m.home[0] && p->replace)
+        rc = wt_err_set(
+            err, WT_EEXISTS,
+            "data set '%s' was landed in tier '%s' and is not flushed to cold yet: wait, "
+            "or run 'wafertier flush %s', then replace it",
+            p->name, m.home, p->name);
     wt_manifest_free(&m);
+    if (rc < 0)
+        return rc;
     if (!p->replace)
         return wt_err_set(err, WT_EEXISTS,
                           "data set '%s' exists in %s; choose another --dataset, or --replace it",
@@ -76,16 +85,19 @@ int wt_publish_begin(struct wt_publish *p, struct wt_target *target, const char 
 
 /* ---- objects ---- */
 
-static int note_name(struct wt_bytes *list, const char *name, struct wt_err *err) {
-    return wt_bytes_add(list, name, strlen(name) + 1) < 0
+static int note_name(const struct wt_publish *p, struct wt_bytes *list, const struct wt_tier *tier,
+                     const char *name, struct wt_err *err) {
+    char where = p->land && tier == p->land ? 'l' : 'c';
+    return wt_bytes_add(list, &where, 1) < 0 || wt_bytes_add(list, name, strlen(name) + 1) < 0
                ? wt_err_set(err, WT_ENOMEM, "no memory for object names")
                : 0;
 }
 
 /* Is the object there, of this size? Its name carries its content hash. */
-static int check_size(struct wt_publish *p, const char *name, uint64_t size, struct wt_err *err) {
+static int check_size(struct wt_publish *p, struct wt_tier *tier, const char *name, uint64_t size,
+                      struct wt_err *err) {
     uint64_t have = 0;
-    int rc = wt_sync_stat(p->target->sync, p->target->tier, name, &have, err);
+    int rc = wt_sync_stat(p->target->sync, tier, name, &have, err);
     if (rc == 0 && have != size)
         rc = wt_err_set(err, WT_ECORRUPT,
                         "%s: is there with %" PRIu64 " bytes instead of %" PRIu64 "; remove it",
@@ -94,27 +106,79 @@ static int check_size(struct wt_publish *p, const char *name, uint64_t size, str
 }
 
 /* An immutable object: put, or found as it has to be. */
-static int put_once(struct wt_publish *p, const char *name, const void *data, size_t len,
-                    struct wt_err *err) {
+static int put_once(struct wt_publish *p, struct wt_tier *tier, const char *name, const void *data,
+                    size_t len, struct wt_err *err) {
     struct wt_err why = {0};
     /* Noted before it is put: should the put fail half-way, undo tries to remove it. */
     size_t before = p->put.len;
-    int rc = note_name(&p->put, name, err);
+    int rc = note_name(p, &p->put, tier, name, err);
     if (rc < 0)
         return rc;
-    rc = wt_sync_write(p->target->sync, p->target->tier, name, data, len, 0, &why);
+    rc = wt_sync_write(p->target->sync, tier, name, data, len, 0, &why);
     if (rc == 0)
         return 0;
     if (rc == WT_EEXISTS) {
         p->put.len = before;
-        rc = check_size(p, name, len, err);
+        rc = check_size(p, tier, name, len, err);
         if (rc == 0)
-            rc = note_name(&p->kept, name, err);
+            rc = note_name(p, &p->kept, tier, name, err);
         return rc;
     }
     if (err)
         *err = why;
     return rc;
+}
+
+/* ---- landing ---- */
+
+/* Bytes of data sets that are at home in the tier. */
+static int sum_landed(struct wt_publish *p, uint64_t *bytes, struct wt_err *err) {
+    struct wt_set_names names = {0};
+    int rc = wt_set_names_list(p->target, &names, err);
+    *bytes = 0;
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        struct wt_manifest m = {0};
+        rc = wt_target_manifest(p->target, names.name[i], &m, err);
+        if (rc == WT_EMISSING)
+            rc = 0; /* a folder of something else, or a pack at work */
+        else if (rc == 0 && strcmp(m.home, wt_tier_name(p->land)) == 0)
+            *bytes += m.stored_bytes;
+        wt_manifest_free(&m);
+    }
+    wt_set_names_free(&names);
+    return rc;
+}
+
+static int check_cap(struct wt_publish *p, uint64_t more, struct wt_err *err) {
+    char all[WT_SIZE_TEXT], most[WT_SIZE_TEXT];
+    uint64_t sum = p->landed + p->stored_bytes + more;
+    if (sum <= p->land_max)
+        return 0;
+    return wt_err_set(
+        err, WT_EFULL,
+        "tier '%s' would hold %s that are not in cold yet, its land_max is %s: wait for "
+        "the flush, pack without --land, or raise it",
+        wt_tier_name(p->land), wt_size_format(sum, all), wt_size_format(p->land_max, most));
+}
+
+int wt_publish_land(struct wt_publish *p, struct wt_tier *tier, uint64_t max, struct wt_err *err) {
+    p->land = tier;
+    p->land_max = max;
+    int rc = sum_landed(p, &p->landed, err);
+    return rc < 0 ? rc : check_cap(p, 0, err);
+}
+
+/* Others may have landed something since. */
+static int check_landed(struct wt_publish *p, struct wt_err *err) {
+    int rc = p->land ? sum_landed(p, &p->landed, err) : 0;
+    return rc == 0 && p->land ? check_cap(p, 0, err) : rc;
+}
+
+/* Where the shard goes: what an older generation has in cold need not be landed. */
+static struct wt_tier *place_of(struct wt_publish *p, const char *name, uint64_t size) {
+    if (!p->land || (p->generation > 1 && check_size(p, p->target->tier, name, size, NULL) == 0))
+        return p->target->tier;
+    return p->land;
 }
 
 int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_shard_out *shard,
@@ -130,7 +194,9 @@ int wt_publish_shard(struct wt_publish *p, enum wt_codec codec, const struct wt_
     uint8_t encoded[WT_IDX_RECORD];
     wt_hold_keep(&p->hold);
     wt_shard_name(p->name, p->shards, &rec, name);
-    int rc = put_once(p, name, shard->data, shard->size, err);
+    int rc = p->land ? check_cap(p, shard->size, err) : 0;
+    if (rc == 0)
+        rc = put_once(p, place_of(p, name, shard->size), name, shard->data, shard->size, err);
     if (rc < 0)
         return rc;
     wt_shard_rec_encode(&rec, encoded);
@@ -158,16 +224,21 @@ static int put_parts(struct wt_publish *p, struct wt_manifest *m, struct wt_err 
         m->part[i] =
             (struct wt_idx_part){.hash = wt_hash(data, n * WT_IDX_RECORD), .records = (uint32_t)n};
         wt_idx_name(p->name, m->part[i].hash, name);
-        rc = put_once(p, name, data, n * WT_IDX_RECORD, err);
+        rc = put_once(p, p->target->tier, name, data, n * WT_IDX_RECORD, err);
     }
     return rc;
+}
+
+static struct wt_tier *tier_of(const struct wt_publish *p, const char *noted) {
+    return noted[0] == 'l' ? p->land : p->target->tier;
 }
 
 static int check_all(struct wt_publish *p, const struct wt_bytes *names, struct wt_err *err) {
     int rc = 0;
     for (size_t at = 0; rc == 0 && at < names->len; at += strlen((char *)names->data + at) + 1) {
+        const char *noted = (char *)names->data + at;
         uint64_t size;
-        rc = wt_sync_stat(p->target->sync, p->target->tier, (char *)names->data + at, &size, err);
+        rc = wt_sync_stat(p->target->sync, tier_of(p, noted), noted + 1, &size, err);
     }
     return rc;
 }
@@ -197,7 +268,7 @@ static int retire_old(struct wt_publish *p, struct wt_err *err) {
     int rc =
         wt_sync_read(p->target->sync, p->target->tier, name, WT_MANIFEST_MAX, &text, &len, err);
     if (rc == 0)
-        rc = note_name(&p->put, kept, err);
+        rc = note_name(p, &p->put, p->target->tier, kept, err);
     if (rc == 0)
         rc = wt_sync_write(p->target->sync, p->target->tier, kept, text, len, WT_PUT_REPLACE, err);
     free(text);
@@ -238,9 +309,9 @@ static int is_published(struct wt_publish *p, const char *text, size_t len) {
     return rc < 0 && rc != WT_EMISSING ? rc : same;
 }
 
-static int put_manifest(struct wt_publish *p, const struct wt_manifest *m, struct wt_err *err) {
+/* Takes the text over. */
+static int put_manifest(struct wt_publish *p, char *text, struct wt_err *err) {
     char name[WT_OBJECT_NAME];
-    char *text = wt_manifest_format(m);
     if (!text)
         return wt_err_set(err, WT_ENOMEM, "no memory for the manifest");
     /* What readers would refuse is not published. */
@@ -279,22 +350,52 @@ int wt_publish_commit(struct wt_publish *p, struct wt_manifest *m, struct wt_err
     m->stored_bytes = p->stored_bytes;
     m->tar_bytes = p->tar_bytes;
     m->pixel_bytes = p->pixel_bytes;
+    if (p->land)
+        snprintf(m->home, sizeof m->home, "%s", wt_tier_name(p->land));
     int rc = p->shards == 0 ? wt_err_set(err, WT_EMISSING, "no sample is left to pack")
                             : put_parts(p, m, err);
     if (rc == 0)
         rc = check_kept(p, err);
     if (rc == 0)
+        rc = check_landed(p, err);
+    if (rc == 0)
         rc = check_generation(p, err);
     if (rc == 0)
         rc = retire_old(p, err);
-    return rc == 0 ? put_manifest(p, m, err) : rc;
+    return rc == 0 ? put_manifest(p, wt_manifest_format(m), err) : rc;
+}
+
+int wt_publish_resume(struct wt_publish *p, struct wt_target *target, const char *name,
+                      uint64_t generation, struct wt_err *err) {
+    *p = (struct wt_publish){.target = target, .replace = true, .generation = generation + 1};
+    snprintf(p->name, sizeof p->name, "%s", name);
+    return hold_name(p, err);
+}
+
+int wt_publish_flushed(struct wt_publish *p, struct wt_err *err) {
+    char name[WT_OBJECT_NAME];
+    uint8_t *text = NULL;
+    size_t len = 0;
+    wt_manifest_name(p->name, name);
+    int rc = retire_old(p, err);
+    if (rc == 0)
+        rc =
+            wt_sync_read(p->target->sync, p->target->tier, name, WT_MANIFEST_MAX, &text, &len, err);
+    char *next = rc == 0 ? wt_manifest_flushed((char *)text, len, (uint64_t)time(NULL), err) : NULL;
+    free(text);
+    if (rc == 0 && !next)
+        return err->code;
+    if (rc == 0 && (rc = check_generation(p, err)) < 0)
+        free(next);
+    return rc == 0 ? put_manifest(p, next, err) : rc;
 }
 
 uint64_t wt_publish_undo(struct wt_publish *p, uint64_t *removed) {
     uint64_t failed = 0;
     *removed = 0;
     for (size_t at = 0; at < p->put.len; at += strlen((char *)p->put.data + at) + 1) {
-        int rc = wt_sync_remove(p->target->sync, p->target->tier, (char *)p->put.data + at, NULL);
+        const char *noted = (char *)p->put.data + at;
+        int rc = wt_sync_remove(p->target->sync, tier_of(p, noted), noted + 1, NULL);
         *removed += rc == 0;
         failed += rc < 0 && rc != WT_EMISSING;
     }

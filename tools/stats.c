@@ -53,6 +53,19 @@ static void print_tier(const json_t *t, uint64_t all_reads) {
            wt_view_size(reported, "bytes", read));
 }
 
+/* What is not as it should be, or not there yet: nothing most of the time. */
+static void print_truth(const json_t *root) {
+    const json_t *scrub = wt_view(root, "scrub");
+    uint64_t bad = wt_view_count(scrub, "cold_missing") + wt_view_count(scrub, "cold_damaged");
+    if (wt_view_count(root, "flush.landed"))
+        printf("landed %" PRIu64 " data sets, %" PRIu64 " of their shards are not in cold yet\n",
+               wt_view_count(root, "flush.landed"), wt_view_count(root, "flush.dirty"));
+    if (bad)
+        printf("COLD   %" PRIu64 " copies were found missing or damaged, %" PRIu64
+               " were made anew; see 'wafertier events' and the log\n",
+               bad, wt_view_count(scrub, "cold_repaired"));
+}
+
 static void print_table(const json_t *root) {
     const json_t *tiers = wt_view(root, "tiers"), *moves = wt_view(root, "moves");
     const json_t *reads = wt_view(root, "reads"), *tier;
@@ -73,6 +86,7 @@ static void print_table(const json_t *root) {
            wt_view_count(moves, "running"), wt_view_count(moves, "queued"),
            wt_view_count(moves, "done"), wt_view_count(moves, "failed"),
            wt_view_size(moves, "bytes", bytes));
+    print_truth(root);
 }
 
 static void show(const struct stats_args *a, const json_t *root) {

@@ -42,6 +42,8 @@ void wt_summary_print(const struct wt_manifest *m, double seconds) {
     wt_size_format(m->tar_bytes, tar);
     wt_size_format(m->stored_bytes, stored);
     printf("data set   %s, generation %" PRIu64 "\n", m->name, m->generation);
+    if (m->home[0])
+        printf("home       tier %s: landed there, not flushed to cold yet\n", m->home);
     printf("samples    %" PRIu64 " in %" PRIu64 " shards, %u lots, %u wafers\n", m->samples,
            m->shards, m->lots, m->wafers);
     printf("bytes      %s of pixels, %s as tar, %s stored (%.2f stored bytes per byte of pixels)\n",

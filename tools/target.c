@@ -99,6 +99,7 @@ int wt_target_open(const struct wt_target_opts *opts, struct wt_target *target,
     if (rc < 0)
         return rc;
     t.opts.read_only |= opts->read_only;
+    t.from = *opts;
     rc = open_tier(&t, err);
     if (rc == 0)
         *target = t;
@@ -141,7 +142,8 @@ int wt_target_open_leases(const struct wt_target_opts *opts, const char *url,
 }
 
 int wt_target_clone(const struct wt_target *from, struct wt_target *target, struct wt_err *err) {
-    struct wt_target t = {.opts = from->opts};
+    struct wt_target t = {.opts = from->opts, .from = from->from};
+    memcpy(t.home, from->home, sizeof t.home);
     int rc = open_tier(&t, err);
     if (rc == 0)
         *target = t;
@@ -152,7 +154,72 @@ void wt_target_close(struct wt_target *target) {
     if (target->sync)
         wt_sync_free(target->sync);
     target->sync = NULL;
-    target->tier = NULL;
+    target->tier = target->home_tier = NULL;
+}
+
+/* ---- other tiers ---- */
+
+static int find_named(const struct wt_target *t, const char *name, struct wt_tier_opts *opts,
+                      struct wt_err *err) {
+    const char *path = find_config(t->from.config);
+    struct wt_client_conf *conf = wt_calloc(1, sizeof *conf);
+    if (!conf)
+        return wt_err_set(err, WT_ENOMEM, "no memory for the configuration");
+    int rc = path ? wt_client_conf_load(path, conf, err)
+                  : wt_err_set(err, WT_EINVAL, "no configuration names tier '%s'", name);
+    size_t i = 0;
+    while (rc == 0 && i < conf->n_tiers && strcmp(conf->tier[i].name, name) != 0)
+        i++;
+    if (rc == 0 && i == conf->n_tiers)
+        rc = wt_err_set(err, WT_EINVAL, "%s: has no tier '%s'", path, name);
+    else if (rc == 0 && i == 0)
+        rc = wt_err_set(err, WT_EINVAL, "%s: tier '%s' is the cold one", path, name);
+    if (rc == 0)
+        *opts = conf->tier[i];
+    free(conf);
+    return rc;
+}
+
+int wt_target_named(struct wt_target *t, const char *name, struct wt_tier **tier,
+                    struct wt_tier_opts *opts, struct wt_err *err) {
+    int rc = t->from.url ? wt_err_set(err, WT_EINVAL,
+                                      "tier '%s' is one of a configuration: give --config FILE "
+                                      "instead of a URL",
+                                      name)
+                         : find_named(t, name, opts, err);
+    if (rc < 0)
+        return rc;
+    opts->read_only |= t->from.read_only;
+    return wt_sync_open(t->sync, opts, tier, err);
+}
+
+int wt_target_home(struct wt_target *t, struct wt_err *err) {
+    struct wt_tier_opts opts;
+    if (t->home_tier && strcmp(wt_tier_name(t->home_tier), t->home) == 0)
+        return 0;
+    int rc = wt_target_named(t, t->home, &t->home_tier, &opts, err);
+    return rc < 0 ? wt_err_wrap(err,
+                                "the data set was landed in tier '%s' and is not flushed to "
+                                "cold yet",
+                                t->home)
+                  : rc;
+}
+
+/* Is the missing object in the data set's home, perhaps? */
+static bool at_home(struct wt_target *t, int rc, struct wt_err *err) {
+    if (rc != WT_EMISSING || !t->home[0] || wt_target_home(t, err) < 0)
+        return false;
+    if (err) /* what was missing there is no error */
+        *err = (struct wt_err){0};
+    return true;
+}
+
+int wt_target_read(struct wt_target *t, const char *name, uint64_t max, uint8_t **data, size_t *len,
+                   struct wt_err *err) {
+    int rc = wt_sync_read(t->sync, t->tier, name, max, data, len, err);
+    if (at_home(t, rc, err))
+        rc = wt_sync_read(t->sync, t->home_tier, name, max, data, len, err);
+    return rc;
 }
 
 static int read_manifest(struct wt_target *t, const char *key, struct wt_manifest *m,
@@ -214,6 +281,8 @@ int wt_target_generation(struct wt_target *t, const char *name, const char *mani
         rc = read_parts(t, name, &m, parts, lens, err);
     if (rc == 0)
         rc = wt_dataset_build(&m, (const void *const *)parts, lens, d, err);
+    if (rc == 0)
+        memcpy(t->home, d->m.home, sizeof t->home);
     for (uint32_t i = 0; parts && i < n; i++)
         free(parts[i]);
     free(parts);
@@ -229,6 +298,10 @@ int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t 
         return wt_err_set(err, WT_ENOMEM, "%s: no memory for %zu bytes", name, len);
     struct wt_req req = {.op = WT_OP_GET, .key = name, .off = off, .buf = buf, .len = len};
     int rc = wt_sync_do(t->sync, t->tier, &req);
+    if (at_home(t, rc, &req.err)) {
+        req = (struct wt_req){.op = WT_OP_GET, .key = name, .off = off, .buf = buf, .len = len};
+        rc = wt_sync_do(t->sync, t->home_tier, &req);
+    }
     if (rc < 0 && err)
         *err = req.err;
     else if (rc == 0 && req.got != len)

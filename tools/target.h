@@ -21,9 +21,12 @@ struct wt_target_opts {
 struct wt_target {
     struct wt_sync *sync;
     struct wt_tier *tier;
-    struct wt_tier *leases;   /* where loaders keep theirs when that is not `tier`, else NULL */
-    struct wt_tier_opts opts; /* as opened: for further threads */
-    char control[256];        /* the daemon's socket, "" for none */
+    struct wt_tier *leases;     /* where loaders keep theirs when that is not `tier`, else NULL */
+    struct wt_tier_opts opts;   /* as opened: for further threads */
+    char control[256];          /* the daemon's socket, "" for none */
+    struct wt_target_opts from; /* as given: for further tiers */
+    char home[WT_HOME_NAME];    /* of the data set read last: where what cold lacks may be, or "" */
+    struct wt_tier *home_tier;  /* that tier, once it was needed */
 };
 /* The configuration that `given`, $WAFERTIER_CONFIG or the installation names. */
 int wt_target_config(const char *given, struct wt_client_conf *conf, struct wt_err *err);
@@ -59,7 +62,15 @@ struct wt_shard_blob { /* a shard, or its tail, in memory */
 /* Reads only the tail and parses the index. */
 int wt_target_index(struct wt_target *t, const struct wt_dataset *d, uint64_t shard,
                     struct wt_shard_blob *blob, struct wt_err *err);
-/* Reads [off, off + len) of an object into *data (free()). */
+/* Opens a tier of the same configuration by its name, on the same thread. *opts: as configured. */
+int wt_target_named(struct wt_target *t, const char *name, struct wt_tier **tier,
+                    struct wt_tier_opts *opts, struct wt_err *err);
+/* The tier where data set `m` was landed. WT_EINVAL: it cannot be told from what was given. */
+int wt_target_home(struct wt_target *t, struct wt_err *err);
+/* Reads an object whole, out of the home when the tier lacks it. */
+int wt_target_read(struct wt_target *t, const char *name, uint64_t max, uint8_t **data, size_t *len,
+                   struct wt_err *err);
+/* The same of a part: [off, off + len) of an object into *data (free()). */
 int wt_target_range(struct wt_target *t, const char *name, uint64_t off, size_t len, uint8_t **data,
                     struct wt_err *err);
 void wt_shard_blob_free(struct wt_shard_blob *blob);

@@ -122,7 +122,7 @@ static void check_shard(struct verifier *v, uint64_t shard) {
     struct wt_err err = {0};
     wt_dataset_rec(d, shard, &rec);
     wt_shard_name(d->m.name, shard, &rec, name);
-    int rc = wt_sync_read(v->target.sync, v->target.tier, name, rec.size, &data, &len, &err);
+    int rc = wt_target_read(&v->target, name, rec.size, &data, &len, &err);
     if (rc == 0)
         rc = check_contents(v, &rec, data, len, &err);
     tell(v->job, name, rc, len, &err);
@@ -238,6 +238,8 @@ static int verify(struct verify_args *a, const char *name, struct wt_err *err) {
     if (rc == 0)
         rc = load(a, name, &d, err);
     if (rc == 0) {
+        if (!a->target.tier) /* what cold lacks may be where it was landed */
+            memcpy(target.home, d.m.home, sizeof target.home);
         struct job job = {.dataset = &d, .stop = &stop, .every_copy = !a->target.tier};
         pthread_mutex_init(&job.lock, NULL);
         wt_progress_start(&job.progress, "verify", "shards", d.m.shards, a->quiet);
@@ -270,7 +272,9 @@ const struct wt_verb wt_verb_verify = {
     .operands = "DATASET",
     .about = "Reads every shard of the data set's newest generation and checks size, content hash, "
              "index and every sum or frame. "
-             "Damaged shards are named with what is wrong with them, and the exit code is 1. With "
+             "Damaged shards are named with what is wrong with them, and the exit code is 1. "
+             "Shards that "
+             "were landed and are not flushed yet are read where they were landed. With "
              "--tier the copies in that tier are checked; "
              "a tier other than the cold one need not hold all shards.",
     .args = args,

@@ -64,6 +64,8 @@ struct wt_fsck {
 int wt_fsck_set(struct wt_fsck *f, const char *name, struct wt_err *err);
 void wt_fsck_found(struct wt_fsck *f, uint32_t tier, enum wt_fsck_what what, uint64_t shard,
                    const char *text);
+/* It lies where its data set was landed, and cold need not have it yet. */
+bool wt_fsck_landed(const struct wt_fsck *f, uint64_t shard);
 /* A thing that could not be checked. */
 void wt_fsck_trouble(struct wt_fsck *f, const char *what, const struct wt_err *err);
 void wt_fsck_name(const struct wt_fsck *f, uint64_t shard, struct wt_shard_rec *rec,

@@ -89,6 +89,13 @@ static int list_tier(struct wt_fsck *f, uint32_t tier, struct wt_err *err) {
     return 0;
 }
 
+bool wt_fsck_landed(const struct wt_fsck *f, uint64_t shard) {
+    for (uint32_t t = 1; f->d.m.home[0] && t < f->n_tiers; t++)
+        if (strcmp(wt_tier_name(f->tier[t]), f->d.m.home) == 0)
+            return (f->shard[shard].there | f->away) & 1u << t;
+    return false;
+}
+
 static void tell_listed(struct wt_fsck *f) {
     struct wt_shard_rec rec;
     char name[WT_OBJECT_NAME], text[96];
@@ -99,7 +106,7 @@ static void tell_listed(struct wt_fsck *f) {
         for (uint32_t t = 0; t < f->n_tiers; t++)
             if (shard->damaged & 1u << t)
                 wt_fsck_found(f, t, WT_FSCK_SIZE, s, text);
-        if (!((shard->there | shard->damaged | f->away) & 1))
+        if (!((shard->there | shard->damaged | f->away) & 1) && !wt_fsck_landed(f, s))
             wt_fsck_found(f, 0, WT_FSCK_MISSING, s, "");
     }
 }

@@ -37,6 +37,11 @@ static int know_all(struct wt_gc *gc, struct wt_err *err) {
         rc = wt_lease_list(gc->cold, NULL, &leases, err);
     if (rc < 0)
         return rc;
+    /* A first pack that lands has nothing in cold yet but its lease. */
+    for (size_t i = 0; rc == 0 && i < leases.n; i++)
+        if (leases.entry[i].live && leases.entry[i].lease.kind == WT_LEASE_PACK &&
+            !wt_gc_add(gc, leases.entry[i].lease.dataset))
+            rc = WT_ENOMEM;
     for (size_t i = 0; rc == 0 && i < gc->n_sets; i++)
         rc = wt_gc_know(gc, &gc->set[i], &leases);
     if (rc == 0)

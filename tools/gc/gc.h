@@ -43,7 +43,7 @@ struct wt_gc_set { /* a data set */
     char name[WT_DATASET_NAME];
     bool there;   /* it has a manifest */
     bool unknown; /* nothing is known for sure: nothing of it goes; `reason` says why */
-    bool packing; /* a pack holds it: nothing of it goes from cold */
+    bool packing; /* a pack holds it: nothing of it goes, from any tier (it may be landing) */
     bool held;    /* a job holds a generation that has no manifest: nothing unnamed goes */
     uint64_t generation, created;
     struct wt_gc_names keep, gone; /* named; named by retired manifests that may go */
@@ -93,6 +93,7 @@ static inline const char *wt_gc_key(const struct wt_gc *gc, const struct wt_gc_o
 
 /* ---- know.c ---- */
 struct wt_gc_set *wt_gc_find(struct wt_gc *gc, const char *name); /* NULL: cold has no such thing */
+struct wt_gc_set *wt_gc_add(struct wt_gc *gc, const char *name);  /* NULL: no memory */
 /* Lists cold: sets, retired manifests. */
 int wt_gc_look(struct wt_gc *gc, struct wt_err *err);
 /* Reads the manifests of a data set, anew; `leases`: at least those of the data set. WT_ENOMEM is

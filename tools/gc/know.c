@@ -37,7 +37,7 @@ struct wt_gc_set *wt_gc_find(struct wt_gc *gc, const char *name) {
     return found ? &gc->set[at] : NULL;
 }
 
-static struct wt_gc_set *add_set(struct wt_gc *gc, const char *name) {
+struct wt_gc_set *wt_gc_add(struct wt_gc *gc, const char *name) {
     bool found;
     size_t at = place_of(gc, name, &found);
     if (found)
@@ -71,7 +71,7 @@ static int look_at(void *arg, const struct wt_entry *entry) {
     snprintf(name, sizeof name, "%.*s", (int)len, entry->key);
     if (wt_dataset_name_check(name, NULL) < 0)
         return 0;
-    struct wt_gc_set *set = add_set(gc, name);
+    struct wt_gc_set *set = wt_gc_add(gc, name);
     if (!set)
         return WT_ENOMEM;
     return wt_retired_name_parse(entry->key, name, &generation) == 0 ? add_retired(set, generation)

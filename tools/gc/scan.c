@@ -68,7 +68,7 @@ bool wt_gc_orphan(struct wt_gc *gc, uint32_t tier, const struct wt_entry *entry,
         return tier > 0 && gc->n_sets > 0 && older(gc, entry->mtime, gc->o.young_s);
     }
     out->set = (uint32_t)(set - gc->set);
-    if (set->unknown || (set->packing && tier == 0) || wt_gc_names_has(&set->keep, entry->key))
+    if (set->unknown || set->packing || wt_gc_names_has(&set->keep, entry->key))
         return false;
     out->why = WT_GC_RETIRED;
     if (wt_gc_names_has(&set->gone, entry->key))

@@ -107,6 +107,60 @@ static int sweep_set(struct wt_gc *gc, struct wt_gc_set *set, const struct wt_gc
     return 0;
 }
 
+/* Is the data set, of which cold has nothing, about to be landed? Packs that begin from now on wait
+ * for us. */
+static bool is_packed(struct wt_gc *gc, const char *name, struct wt_hold *hold,
+                      struct wt_err *err) {
+    struct wt_gc_set set = {0};
+    struct wt_lease_list leases;
+    bool packed = true;
+    snprintf(set.name, sizeof set.name, "%s", name);
+    int rc = hold_set(gc, &set, hold, err);
+    if (rc == 0)
+        rc = wt_lease_list(gc->cold, name, &leases, err);
+    if (rc == 0) {
+        packed = false;
+        for (size_t i = 0; i < leases.n; i++)
+            packed |= leases.entry[i].live && leases.entry[i].lease.kind == WT_LEASE_PACK;
+        wt_lease_list_free(&leases);
+    }
+    return packed;
+}
+
+/* Copies of data sets that are gone. */
+static int sweep_gone(struct wt_gc *gc, const struct wt_gc_object *o, size_t n,
+                      struct wt_err *err) {
+    char held[WT_DATASET_NAME] = "", name[WT_DATASET_NAME];
+    struct wt_hold hold = {0};
+    bool leave = false;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct wt_err why = {0};
+        if (o[i].why != WT_GC_COPY) {
+            rc = remove_all(gc, &o[i], 1, NULL, err);
+            continue;
+        }
+        size_t len = strcspn(wt_gc_key(gc, &o[i]), "/");
+        snprintf(name, sizeof name, "%.*s", (int)len, wt_gc_key(gc, &o[i]));
+        if (strcmp(name, held) != 0) {
+            wt_hold_drop(&hold);
+            hold = (struct wt_hold){0};
+            memcpy(held, name, sizeof held);
+            leave = is_packed(gc, name, &hold, &why);
+        }
+        if (leave && why.code) {
+            gc->troubles++;
+            fprintf(stderr, "wafertier gc: data set '%s' is left alone: %s\n", name, why.text);
+        } else if (!leave) {
+            rc = remove_all(gc, &o[i], 1, NULL, err);
+        }
+        if (rc == 0 && hold.target)
+            wt_hold_keep(&hold);
+    }
+    wt_hold_drop(&hold);
+    return rc;
+}
+
 int wt_gc_sweep(struct wt_gc *gc, struct wt_err *err) {
     int rc = 0;
     if (gc->n_objects)
@@ -116,7 +170,7 @@ int wt_gc_sweep(struct wt_gc *gc, struct wt_err *err) {
         for (end = i; end < gc->n_objects && gc->object[end].set == o->set;)
             end++;
         if (o->set == UINT32_MAX)
-            rc = remove_all(gc, o, end - i, NULL, err);
+            rc = sweep_gone(gc, o, end - i, err);
         else
             rc = sweep_set(gc, &gc->set[o->set], o, end - i, err);
     }

@@ -20,7 +20,7 @@
 static void test_beliefs(void **state) {
     (void)state;
     struct wt_residency r;
-    assert_int_equal(wt_residency_init(&r, 10), 0);
+    assert_int_equal(wt_residency_init(&r, 10, false), 0);
     assert_int_equal(wt_residency_absent(&r, 3), 0);
     wt_residency_missed(&r, 3, 2);
     assert_int_equal(wt_residency_absent(&r, 3), 4);

@@ -1,0 +1,39 @@
+/*
+ * Replaces a data set's manifest by its successor, whose shards are all in cold; see flush.h.
+ *
+ * Happy path: STAT, GET, is it the one that is meant? -> put under the name of a retired one ->
+ * GET, is it still? -> put the successor -> done(0). Failures: WT_ECHANGED: another manifest stands
+ * there, and stays; others as they come. A put that is open is aborted. One at a time.
+ */
+#ifndef WT_DAEMON_SUCCESSOR_H
+#define WT_DAEMON_SUCCESSOR_H
+
+#include "core/dataset.h"
+#include "tiers/tier.h"
+
+struct wt_successor { /* the caller's, zeroed; untouched while busy */
+    /* set by the caller */
+    struct wt_tier *cold;
+    char name[WT_DATASET_NAME];
+    struct wt_hash manifest; /* of the one that is meant */
+    uint64_t generation;     /* its own */
+    uint64_t now_s;
+    bool (*may)(void *arg); /* change the tier, now */
+    void (*done)(struct wt_successor *s, int rc, const struct wt_err *err);
+    void *arg;
+    /* its own */
+    bool busy, canceled, again;
+    struct wt_req req;
+    struct wt_put *put;
+    char key[WT_OBJECT_NAME], retired[WT_OBJECT_NAME];
+    const char *target;
+    char *text, *next;
+    const char *src; /* being written, */
+    size_t len, src_len, at;
+    struct wt_err err;
+};
+/* done() is called once, from the loop. */
+void wt_successor_start(struct wt_successor *s);
+void wt_successor_cancel(struct wt_successor *s);
+
+#endif
