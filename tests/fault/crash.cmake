@@ -9,3 +9,6 @@ endforeach()
 
 add_test(NAME crash_pack COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/crash_pack.sh $<TARGET_FILE:wafertier>)
 set_tests_properties(crash_pack PROPERTIES TIMEOUT 600 LABELS fault)
+
+add_test(NAME crash_land COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/crash_land.sh ${CMAKE_BINARY_DIR}/bin)
+set_tests_properties(crash_land PROPERTIES TIMEOUT 600 LABELS fault)

@@ -274,6 +274,55 @@ static int parse_with(const char *from, const char *to, struct wt_err *err) {
     return rc;
 }
 
+/* Landed data: the home goes with the next generation, and what is not known stays. */
+static void a_home_is_kept_until_the_flush(void **state) {
+    (void)state;
+    struct made d;
+    struct wt_err err = {0};
+    struct wt_manifest m = {0};
+    make(&d, 10, 4);
+    snprintf(d.m.home, sizeof d.m.home, "warm 1");
+    char *text = wt_manifest_format(&d.m);
+    assert_non_null(text);
+    assert_int_equal(wt_manifest_parse(text, strlen(text), &m, &err), 0);
+    assert_string_equal(m.home, "warm 1");
+    wt_manifest_free(&m);
+
+    char *wider = malloc(strlen(text) + 100);
+    assert_non_null(wider);
+    sprintf(wider, "{\"later\": {\"x\": [1, 2]}, %s", strchr(text, '{') + 1);
+    char *next = wt_manifest_flushed(wider, strlen(wider), 1800000000, &err);
+    assert_non_null(next);
+    assert_int_equal(wt_manifest_parse(next, strlen(next), &m, &err), 0);
+    assert_string_equal(m.home, "");
+    assert_int_equal(m.generation, d.m.generation + 1);
+    assert_int_equal(m.created, 1800000000);
+    assert_int_equal(m.shards, 10);
+    assert_memory_equal(m.part, d.m.part, m.n_parts * sizeof *m.part);
+    assert_non_null(strstr(next, "\"later\""));
+    assert_null(wt_manifest_flushed(next, strlen(next), 1, &err)); /* it is in cold already */
+    assert_int_equal(err.code, WT_EINVAL);
+    wt_manifest_free(&m);
+    free(next);
+    free(wider);
+
+    static const char *const bad[] = {"\"home\": 7", "\"home\": \"\"", "\"home\": \"a\\nb\""};
+    char *at = strstr(text, "\"home\": \"warm 1\"");
+    assert_non_null(at);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char *wrong = malloc(strlen(text) + 100);
+        assert_non_null(wrong);
+        sprintf(wrong, "%.*s%s%s", (int)(at - text), text, bad[i],
+                at + strlen("\"home\": \"warm 1\""));
+        assert_int_equal(wt_manifest_parse(wrong, strlen(wrong), &m, &err), WT_ECORRUPT);
+        assert_non_null(strstr(err.text, "'home'"));
+        assert_null(wt_manifest_flushed(wrong, strlen(wrong), 1, &err));
+        free(wrong);
+    }
+    free(text);
+    unmake(&d);
+}
+
 static void hostile_manifests_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -434,6 +483,7 @@ int main(void) {
         cmocka_unit_test(records_round_trip),
         cmocka_unit_test(nonsense_records_are_refused),
         cmocka_unit_test(manifest_round_trips),
+        cmocka_unit_test(a_home_is_kept_until_the_flush),
         cmocka_unit_test(hostile_manifests_are_refused),
         cmocka_unit_test(deep_json_is_survived),
         cmocka_unit_test(dataset_is_built_and_searched),

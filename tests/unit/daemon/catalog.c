@@ -52,6 +52,62 @@ static void accounts(void **state) {
     wt_catalog_free(&c);
 }
 
+static struct wt_dataset landed_set(uint64_t generation, const char *home) {
+    struct wt_dataset d = make_set("a", generation, 4, 1000, 1, 0);
+    snprintf(d.m.home, sizeof d.m.home, "%s", home);
+    return d;
+}
+
+/* Landed, flushed shard by shard, and at home in cold with the next generation. */
+static void homes(void **state) {
+    (void)state;
+    struct wt_catalog c;
+    struct wt_tier_opts tiers[3] = {{.name = "cold"}, {.name = "warm"}, {.name = "hot"}};
+    wt_catalog_init(&c, 3);
+    c.tiers = tiers;
+    struct wt_catalog_set *a = add(&c, landed_set(1, "warm"), 1);
+    assert_int_equal(a->home, 1);
+    assert_int_equal(a->dirty, 4);
+    assert_int_equal(a->shard[2].mask, 2); /* believed, not seen */
+    assert_int_equal(a->shard[2].sure, 0);
+    assert_int_equal(c.landed[1], 4000);
+    assert_int_equal(c.used[1], 4000);
+    assert_int_equal(wt_catalog_truth(a, 2), 1);
+    assert_true(wt_catalog_landed(a, 2, 1));
+    assert_int_equal(wt_catalog_bound(a, 2), 2);
+    for (uint64_t i = 0; i < 4; i++)
+        wt_catalog_hold(&c, a, i, 0, 5, true);
+    wt_catalog_hold(&c, a, 0, 0, 5, true);
+    assert_int_equal(a->dirty, 0);
+    assert_int_equal(wt_catalog_truth(a, 2), 0);
+    assert_true(wt_catalog_landed(a, 2, 1)); /* until a manifest says so */
+    wt_catalog_lose(&c, a, 3, 1);
+    assert_int_equal(c.landed[1], 3000);
+
+    struct wt_catalog_set *b = add(&c, landed_set(2, ""), 2);
+    assert_int_equal(b->home, 0);
+    assert_int_equal(b->dirty, 0);
+    assert_int_equal(b->shard[2].mask, 3);
+    assert_int_equal(b->shard[3].mask, 1);
+    assert_false(wt_catalog_landed(b, 2, 1));
+    assert_int_equal(wt_catalog_bound(b, 2), 0);
+    assert_int_equal(c.landed[1], 0);
+    assert_int_equal(c.used[1], 3000);
+
+    /* The same shards, landed again: cold is known to have them. Then a tier that is not there. */
+    struct wt_catalog_set *e = add(&c, landed_set(3, "warm"), 3);
+    assert_int_equal(e->dirty, 0);
+    assert_int_equal(e->shard[3].mask, 1);
+    assert_int_equal(c.landed[1], 3000);
+    struct wt_dataset d = make_set("b", 1, 2, 1000, 9, 0);
+    snprintf(d.m.home, sizeof d.m.home, "attic");
+    struct wt_catalog_set *f = add(&c, d, 4);
+    assert_int_equal(f->home, -1);
+    assert_int_equal(f->dirty, 2);
+    assert_int_equal(f->shard[0].mask, 0);
+    wt_catalog_free(&c);
+}
+
 static void numbers(void **state) {
     (void)state;
     struct wt_catalog c;
@@ -157,7 +213,7 @@ static void what_is_kept_and_what_quotas_leave(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(accounts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(accounts), cmocka_unit_test(homes),
                                        cmocka_unit_test(what_is_kept_and_what_quotas_leave),
                                        cmocka_unit_test(numbers), cmocka_unit_test(generations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
