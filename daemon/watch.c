@@ -90,8 +90,7 @@ static void look_at_cold(struct wt_daemon *d, enum wt_move_change change,
     if (info->mends && change == WT_MOVE_DONE)
         tell_truth(d, "cold_repaired", set, info->shard, "the cold copy is whole again");
     bool bad = info->rc == WT_EMISSING || info->rc == WT_ECORRUPT;
-    if (change != WT_MOVE_ASIDE || info->mends || !bad || wt_catalog_truth(set, info->shard) != 0 ||
-        !(set->shard[info->shard].mask & ~1u))
+    if (change != WT_MOVE_ASIDE || info->mends || !bad || wt_catalog_truth(set, info->shard) != 0)
         return;
     if (info->from == 0 || (info->to < 0 && info->drop >= 0))
         wt_daemon_cold_is_bad(d, set, info->shard, info->rc == WT_EMISSING ? "missing" : "damaged");

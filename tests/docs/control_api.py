@@ -177,7 +177,7 @@ def run(sections, folder):
                     "--wafers", "4", "-s", "16KiB", "--codec", "tar", "--quiet"], check=True, timeout=60)
     d = Daemon(folder)
     tiers = "".join(f'tier {os.path.basename(t)} {{ url = "file://{folder}/{t}" capacity = "{c}" }}\n'
-                    for t, c in (("cold", 0), ("warm", "100MiB"), ("away/hot", "100MiB")))
+                    for t, c in (("cold", 0), ("warm", "100MiB"), ("away/hot", "100MiB"))).replace('100MiB" }', '100MiB" land_max = "10MiB" }', 1)
     with open(d.conf, "w") as f:
         f.write(f'state_folder = "{folder}/state"\ncontrol = "unix:{d.sock}"\ntick = 100ms\nreport_interval = 50ms\n'
                 f'job_expiry = 2s\npolicy {{ min_stay = 0s }}\nmover {{ retries = 0 backoff = 50ms }}\n{tiers}')
@@ -190,13 +190,44 @@ def run(sections, folder):
         d.log.close()
 
 
-def break_shard(folder):
-    """The index stays whole, so that lots can be selected; a pixel does not."""
-    names = sorted(os.path.join(r, f) for r, _, fs in os.walk(f"{folder}/cold/wafers/shards") for f in fs)
-    os.chmod(names[0], 0o644)
-    with open(names[0], "r+b") as f:
+def shards_in(folder):
+    return sorted(os.path.join(r, f) for r, _, fs in os.walk(f"{folder}/shards") for f in fs)
+
+
+def cold_shards(folder):
+    return shards_in(f"{folder}/cold/wafers")
+
+
+def spoil(name):
+    os.chmod(name, 0o644)
+    with open(name, "r+b") as f:
         f.seek(700)
         f.write(b"\x55\xaa\x55\xaa")
+
+
+def break_shard(folder):
+    """The index stays whole, so that lots can be selected; a pixel does not."""
+    spoil(cold_shards(folder)[0])
+
+
+def land(d, folder, name):
+    """The daemon is not told of it: its socket has another name in that configuration."""
+    text = open(d.conf).read().replace(d.sock, f"{folder}/nobody.sock")
+    open(f"{folder}/land.conf", "w").write(text)
+    subprocess.run([tool, "gen", "-d", name, "-c", f"{folder}/land.conf", "--land", "warm", "--kind", "map", "-n", "100", "-s", "16KiB",
+                    "--codec", "tar", "--quiet"], check=True, timeout=60, stderr=subprocess.DEVNULL)
+
+
+def use_landed(d, folder):
+    """One data set is flushed; of another one copy is gone and one is damaged."""
+    land(d, folder, "landed")
+    d.call("POST", "/v1/datasets", {"name": "landed"})
+    land(d, folder, "lost")
+    names = shards_in(f"{folder}/warm/lost")
+    os.remove(names[0])
+    spoil(names[1])
+    d.call("POST", "/v1/datasets", {"name": "lost"})
+    d.until(lambda: d.call("GET", "/v1/stats")["flush"]["datasets"] and d.call("GET", "/v1/stats")["flush"]["failures"], 40)
 
 
 def use(d, folder):
@@ -233,6 +264,7 @@ def use(d, folder):
         d.call("GET", "/v1/moves")
     d.call("DELETE", f"/v1/warm/{moving}", name="DELETE /v1/warm/{id}")
     d.call("POST", "/v1/unpin", wafers)
+    os.remove(cold_shards(folder)[-1])  # it is made anew from hot before that may go
     e = d.call("POST", "/v1/evict", {**wafers, "tier": "hot", "hold_s": 0.1})["id"]
     d.until(lambda: d.call("GET", f"/v1/evict/{e}", name="GET /v1/evict/{id}")["state"] != "running")
     d.call("DELETE", f"/v1/evict/{e}", name="DELETE /v1/evict/{id}")
@@ -250,6 +282,7 @@ def use(d, folder):
     open(d.conf, "w").write(text.replace("retries = 0", "retries = 0 moves = 2"))
     d.call("POST", "/v1/reload", {}, status=422)
     d.call("POST", "/v1/datasets", {"name": "wafers"})
+    use_landed(d, folder)
     d.until(lambda: d.call("GET", "/v1/stats")["jobs_expired"])
     for path in ("/healthz", "/v1/tiers", "/v1/datasets", "/v1/stats"):
         d.call("GET", path)

@@ -27,16 +27,18 @@ static bool is_lease(const struct sim_store *s, const char *key) {
 void sim_check_commit(struct sim_process *p, struct sim_store *s, const char *key,
                       const struct sim_blob *b) {
     struct sim_world *w = s->w;
-    const struct sim_shard *shard = sim_shard_of(w, key);
+    struct sim_shard *shard = sim_shard_of(w, key);
     if (is_lease(s, key))
         return;
     w->count.commits++;
-    if (s->tier == 0)
-        sim_break(w, "%u writes %s to cold", p->pid, key);
+    if (s->tier == 0 && (!shard || !shard->harmed))
+        sim_break(w, "%u writes %s to cold, which has it", p->pid, key);
     else if (!shard || shard->blob->size != b->size ||
              memcmp(shard->blob->data, b->data, b->size) != 0)
         sim_break(w, "%u publishes %s in %s, which is not that shard", p->pid, key,
                   w->tier[s->tier].name);
+    else if (s->tier == 0)
+        shard->harmed = false; /* mended: from now on it must stay whole */
     else if (sim_active(w) != p)
         s->late += b->size; /* handed over when it held the lock; nobody can have counted it */
     else if (s->used > p->d.conf.tier[s->tier].capacity + s->late + s->cut_off)
