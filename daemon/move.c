@@ -194,9 +194,14 @@ static void purge(struct wt_lane *l, int tier) {
 /* The attempt failed; nothing of it is open any more. */
 static void failed(struct wt_lane *l) {
     struct wt_move *v = l->move;
-    /* Into cold, or out of the only copy that counts: nothing of it may go, a person must look. */
-    if (l->broken > 0 && (v->to == 0 || (uint32_t)l->broken == wt_catalog_truth(v->set, v->shard)))
-        l->broken = 0;
+    /* Into cold, or out of the only copy that counts: what is damaged stays, for people to save
+     * what they can; the next attempt reads another one. */
+    bool keep = v->to == 0 || (uint32_t)l->broken == wt_catalog_truth(v->set, v->shard);
+    if (l->broken > 0 && l->purge && keep) {
+        v->avoid |= (uint8_t)(1u << l->broken);
+        wt_move_end(l);
+        return;
+    }
     if (l->broken > 0) {
         wt_catalog_lose(wt_mover_catalog(v->mover), v->set, v->shard, (uint32_t)l->broken);
         if (l->purge && !l->cancel) {
@@ -340,9 +345,10 @@ static void on_opened(struct wt_req *req) {
 
 /* ---- start and cancel ---- */
 
-/* The cheapest tier that holds the shard and is up; failing that one that is down; -1: none. */
+/* The cheapest tier that holds the shard, was not found damaged, and is up; failing that one that
+ * is down; -1: none. */
 static int pick_source(const struct wt_move *v) {
-    uint8_t mask = v->set->shard[v->shard].mask;
+    uint8_t mask = v->set->shard[v->shard].mask & (uint8_t)~v->avoid;
     int best = -1, any = -1;
     double best_cost = 0;
     for (int t = 0; t < (int)wt_mover_catalog(v->mover)->n_tiers; t++) {
@@ -379,7 +385,9 @@ static void open_put(struct wt_lane *l) {
     struct wt_move *v = l->move;
     v->from = pick_source(v);
     if (v->from < 0) {
-        wt_err_set(&l->err, WT_EMISSING, "%s: no other tier has a copy of it", l->key);
+        l->err = v->err; /* of the last copy that there was */
+        if (!v->err.code)
+            wt_err_set(&l->err, WT_EMISSING, "%s: no other tier has a copy of it", l->key);
         l->broken = 0;
         wt_move_end(l);
         return;

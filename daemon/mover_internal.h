@@ -34,12 +34,13 @@ struct wt_move {
     struct wt_catalog_set *set;
     uint64_t shard, size;
     int from, to, drop;
-    int check;    /* tier whose copy is only to be judged, -1: none */
-    bool anew;    /* what lies at `to` is replaced */
-    bool mends;   /* the cold copy, which is missing or damaged */
-    bool comes;   /* its bytes are counted as coming to `to` */
-    int bad;      /* tier whose damaged copy goes first, -1: none */
-    bool unknown; /* a commit failed that may have been done */
+    int check;     /* tier whose copy is only to be judged, -1: none */
+    uint8_t avoid; /* tiers whose copies were found damaged, and stay */
+    bool anew;     /* what lies at `to` is replaced */
+    bool mends;    /* the cold copy, which is missing or damaged */
+    bool comes;    /* its bytes are counted as coming to `to` */
+    int bad;       /* tier whose damaged copy goes first, -1: none */
+    bool unknown;  /* a commit failed that may have been done */
     enum wt_step step;
     uint32_t attempts;
     uint64_t queued_ms, due_ms; /* due: of a retry */
