@@ -111,8 +111,8 @@ static inline uint32_t wt_catalog_truth(const struct wt_catalog_set *set, uint64
 /* Tiers that it must not leave: pinned, asked for, landed. */
 static inline uint8_t wt_catalog_bound(const struct wt_catalog_set *set, uint64_t shard) {
     const struct wt_shard_state *s = &set->shard[shard];
-    uint8_t home = set->home > 0 ? (uint8_t)(s->mask & (1u << set->home)) : 0;
-    return s->pin | s->want | home;
+    unsigned home = set->home > 0 ? s->mask & (1u << set->home) : 0;
+    return (uint8_t)(s->pin | s->want | home);
 }
 
 /* Sets which tiers must have the shard, by pins and by requests. */
