@@ -21,7 +21,7 @@ struct fill { /* how full a tier is, and how full it may be */
     uint32_t tier;
     bool busy;
     bool heard;             /* since moves were allowed: before, others may have filled the tier */
-    bool stale;             /* what is asked now was asked before that */
+    bool stale;             /* what is asked now was asked before that, or before a reload */
     uint64_t capacity, own; /* that counts; the tier's own, 0: unlimited */
     struct wt_usage usage; /* also by what the catalog does not know: of others, or not found yet */
 };
@@ -321,8 +321,10 @@ static void limit(const struct wt_planner *p, struct fill *u) {
 }
 
 void wt_planner_reload(struct wt_planner *p) {
-    for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++)
+    for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++) {
         limit(p, &p->fill[t]);
+        p->fill[t].stale = p->fill[t].busy; /* its answer may be of the old capacity */
+    }
     wt_planner_kick(p);
 }
 
