@@ -36,7 +36,7 @@ timeout 50 "$PACED" job.conf wafers 1 1 16 1 >job.log 2>&1 &
 pids+=($!)
 for _ in $(seq 200); do
     own /v1/jobs >jobs
-    grep -q '"blame":"fetch","blame_tier":"cold"' jobs && awk -F'"stall_s":' '{ exit !($2 + 0 > 1) }' jobs && break
+    grep -q '"blame":"fetch","blame_tier":"cold"' jobs && awk -F'"stalls":{"fetch":' '{ exit !($2 + 0 > 1) }' jobs && break
     sleep 0.05
 done
 grep -q '"blame":"fetch","blame_tier":"cold"' jobs || fail "nobody is blamed: $(cat jobs)"
