@@ -289,11 +289,25 @@ static void every_tier_is_full(void **state) {
     stop(k);
 }
 
+/* Its folders cannot be removed before. */
+static int unmount_and_teardown(void **state) {
+    struct kit *k = *state;
+    char folder[96];
+    const char *const names[] = {"warm", "hot"};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(folder, sizeof folder, "%s/%s", k->root, names[i]);
+        umount2(folder, MNT_DETACH);
+    }
+    return kit_teardown(state);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
     const struct CMUnitTest tests[] = {
-        T(the_tiers_change_between_runs), T(a_tier_below_one_shard_is_left_alone),
-        T(every_tier_is_full), /* last: it leaves its mount namespace behind */
+        T(the_tiers_change_between_runs),
+        T(a_tier_below_one_shard_is_left_alone),
+        /* last: from then on it is in a mount namespace of its own */
+        cmocka_unit_test_setup_teardown(every_tier_is_full, kit_setup, unmount_and_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
