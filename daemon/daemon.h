@@ -61,12 +61,12 @@ struct wt_daemon {
     uint64_t saved_ms, usage_ms, found_ms, reconciled_ms, ruled_ms; /* when each was last done */
     uint64_t job_expired;
     uint64_t doubted_ms;
-    bool doubts;                   /* copies are in doubt that jobs did not find */
-    uint64_t losses[WT_TIERS_MAX]; /* of each tier that are known, */
-    uint64_t downs[WT_TIERS_MAX];  /* and when its copies were last doubted */
-    bool applying;                 /* the state is put into the catalog */
-    bool dirty;                    /* something that a snapshot keeps has changed */
-    uint8_t was_down, was_full;    /* tiers, as events told last */
+    bool doubts;                           /* copies are in doubt that jobs did not find */
+    uint64_t losses[WT_TIERS_MAX];         /* of each tier that are known, */
+    uint64_t downs[WT_TIERS_MAX];          /* and when its copies were last doubted */
+    bool applying;                         /* the state is put into the catalog */
+    bool dirty;                            /* something that a snapshot keeps has changed */
+    uint8_t was_down, was_full, was_small; /* tiers, as events told last */
     enum { WT_ROLE_UNTOLD, WT_ROLE_LEADER, WT_ROLE_STANDBY } role;
 
     uv_timer_t tick, watchdog, hurry;

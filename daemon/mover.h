@@ -18,6 +18,7 @@
 
 #include "core/log.h"
 #include "daemon/catalog.h"
+#include "daemon/usage.h"
 #include "tiers/tier.h"
 
 struct wt_mover_conf {
@@ -96,8 +97,8 @@ uint64_t wt_mover_coming(const struct wt_mover *m, uint32_t tier);  /* bytes tha
 uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier); /* and remove */
 /* Bytes that moves added to the tier since the start, less those they removed. */
 int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier);
-uint64_t wt_mover_gone(const struct wt_mover *m, uint32_t tier); /* those removed, alone */
-bool wt_mover_full(const struct wt_mover *m, uint32_t tier);     /* it refused lately */
+void wt_mover_moved(const struct wt_mover *m, uint32_t tier, struct wt_moved *out);
+bool wt_mover_full(const struct wt_mover *m, uint32_t tier); /* it refused lately */
 /* May the shard be tried again, all of them: after a reload. */
 void wt_mover_forgive(struct wt_mover *m);
 

@@ -26,8 +26,17 @@ uint64_t wt_mover_leaving(const struct wt_mover *m, uint32_t tier) {
 int64_t wt_mover_net(const struct wt_mover *m, uint32_t tier) {
     return m->net[tier];
 }
-uint64_t wt_mover_gone(const struct wt_mover *m, uint32_t tier) {
-    return m->gone[tier];
+void wt_mover_moved(const struct wt_mover *m, uint32_t tier, struct wt_moved *out) {
+    *out = (struct wt_moved){.net = m->net[tier], .gone = m->gone[tier]};
+    for (uint32_t i = 0; i < m->conf.moves; i++) {
+        const struct wt_lane *l = &m->lane[i];
+        if (!l->move || !l->ctl_busy)
+            continue;
+        if (l->move->step == WT_STEP_COMMITTING && l->move->to == (int)tier)
+            out->committing += l->move->size;
+        if (l->move->step == WT_STEP_DROPPING && l->move->drop == (int)tier)
+            out->removing += l->move->size;
+    }
 }
 void wt_mover_count(struct wt_mover *m, int tier, int64_t bytes) {
     m->net[tier] += bytes;

@@ -15,18 +15,15 @@ enum {
     SLICE = 20000, /* shards: a few milliseconds */
 };
 
-struct usage { /* what a tier last said */
+struct fill { /* how full a tier is, and how full it may be */
     struct wt_req req;
     struct wt_planner *planner;
     uint32_t tier;
-    bool busy, known;
+    bool busy;
     bool heard;             /* since moves were allowed: before, others may have filled the tier */
-    bool stale;             /* what is asked now was asked before that */
+    bool stale;             /* what is asked now was asked before that, or before a reload */
     uint64_t capacity, own; /* that counts; the tier's own, 0: unlimited */
-    uint64_t used;  /* also by what the catalog does not know: left by others, or not found yet */
-    int64_t net_at; /* wt_mover_net at the time */
-    int64_t net_asked;
-    uint64_t gone_asked;
+    struct wt_usage usage; /* also by what the catalog does not know: of others, or not found yet */
 };
 
 struct wt_planner {
@@ -43,7 +40,7 @@ struct wt_planner {
     uint64_t spent_ns, rested_ms; /* by the pass; when the next one may begin */
     double half_life;
     uint32_t now; /* second of the pass */
-    struct usage usage[WT_TIERS_MAX];
+    struct fill fill[WT_TIERS_MAX];
     unsigned asking;
     void (*stopped)(void *arg);
     void *stopped_arg;
@@ -66,8 +63,8 @@ struct wt_planner *wt_planner_new(uv_loop_t *loop, const struct wt_planner_opts 
         return NULL;
     }
     for (uint32_t t = 0; t < opts->catalog->n_tiers; t++)
-        p->usage[t] =
-            (struct usage){.planner = p, .tier = t, .capacity = opts->tier_opts[t].capacity};
+        p->fill[t] =
+            (struct fill){.planner = p, .tier = t, .capacity = opts->tier_opts[t].capacity};
     uv_timer_init(loop, &p->timer);
     uv_timer_init(loop, &p->ahead);
     p->timer.data = p->ahead.data = p;
@@ -82,10 +79,10 @@ double wt_planner_get_half_life(const struct wt_planner *p) {
     return p->half_life;
 }
 uint64_t wt_planner_capacity(const struct wt_planner *p, uint32_t tier) {
-    return p->usage[tier].capacity;
+    return p->fill[tier].capacity;
 }
 uint64_t wt_planner_mark(const struct wt_planner *p, uint32_t tier) {
-    uint64_t c = p->usage[tier].capacity;
+    uint64_t c = p->fill[tier].capacity;
     return c ? (uint64_t)((double)c * p->o.conf->high) : UINT64_MAX;
 }
 uint64_t wt_planner_passes(const struct wt_planner *p) {
@@ -121,33 +118,33 @@ static void get_shard(void *arg, uint64_t i, struct wt_policy_shard *out) {
     wt_foresee_settle(p->foresee, i, uv_now(p->timer.loop), out);
 }
 
-/* The catalog's figure, or the tier's own with what moved since it was given: whichever is more. */
+/* With what is not in the catalog: the most that can be there. */
 static uint64_t used_of(const struct wt_planner *p, uint32_t t) {
-    const struct usage *u = &p->usage[t];
-    uint64_t catalog = p->o.catalog->used[t];
-    int64_t moved = wt_mover_net(p->o.mover, t) - u->net_at;
-    if (!u->known || (moved < 0 && u->used < (uint64_t)-moved))
-        return catalog;
-    uint64_t said = u->used + (uint64_t)moved;
-    return said > catalog ? said : catalog;
+    return wt_usage_most(&p->fill[t].usage, wt_mover_net(p->o.mover, t), p->o.catalog->used[t]);
+}
+
+/* What is on its way out, or may be out already. */
+static uint64_t leaving_of(const struct wt_planner *p, uint32_t t) {
+    return wt_mover_leaving(p->o.mover, t) +
+           wt_usage_doubt(&p->fill[t].usage, wt_mover_net(p->o.mover, t), p->o.catalog->used[t]);
 }
 
 /* Where there is a limit to keep, nothing comes before the tier has said what is in it. */
 static bool is_heard(const struct wt_planner *p, uint32_t t) {
-    return t == 0 || p->usage[t].heard || p->o.tier_opts[t].capacity == 0;
+    return t == 0 || p->fill[t].heard || p->o.tier_opts[t].capacity == 0;
 }
 
 bool wt_planner_room(const struct wt_planner *p, uint32_t t, uint64_t bytes) {
-    uint64_t used = used_of(p, t) + wt_mover_coming(p->o.mover, t), capacity = p->usage[t].capacity;
+    uint64_t used = used_of(p, t) + wt_mover_coming(p->o.mover, t), capacity = p->fill[t].capacity;
     return is_heard(p, t) && (capacity == 0 || (used <= capacity && bytes <= capacity - used));
 }
 
 static void get_tiers(const struct wt_planner *p, struct wt_policy_tier out[WT_TIERS_MAX]) {
     for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++) {
         struct wt_policy_tier *x = &out[t];
-        *x = (struct wt_policy_tier){.capacity = p->usage[t].capacity,
+        *x = (struct wt_policy_tier){.capacity = p->fill[t].capacity,
                                      .used = used_of(p, t) + wt_mover_coming(p->o.mover, t),
-                                     .leaving = wt_mover_leaving(p->o.mover, t),
+                                     .leaving = leaving_of(p, t),
                                      .usable = !wt_tier_is_down(p->o.tiers[t]) &&
                                                !p->o.tier_opts[t].read_only && is_heard(p, t)};
         /* It refused although there should be room: whatever fills it, nothing comes in before
@@ -209,7 +206,7 @@ void wt_planner_touched(struct wt_planner *p, const struct wt_catalog_set *set, 
 uint64_t wt_planner_above(const struct wt_planner *p) {
     uint64_t sum = 0;
     for (uint32_t t = 1; t < p->o.catalog->n_tiers; t++) {
-        uint64_t c = p->usage[t].capacity;
+        uint64_t c = p->fill[t].capacity;
         if (c == 0)
             return UINT64_MAX;
         c = (uint64_t)((double)c * p->o.conf->high);
@@ -288,8 +285,8 @@ void wt_planner_enable(struct wt_planner *p, bool on) {
     p->on = on && !p->stopping;
     if (p->on) {
         for (uint32_t t = 1; t < p->o.catalog->n_tiers; t++) {
-            p->usage[t].heard = p->usage[t].known = false;
-            p->usage[t].stale = p->usage[t].busy;
+            p->fill[t].heard = p->fill[t].usage.known = false;
+            p->fill[t].stale = p->fill[t].busy;
         }
         wt_planner_ask_usage(p);
         wt_planner_kick(p);
@@ -316,38 +313,38 @@ static void try_close(struct wt_planner *p) {
 }
 
 /* The smaller one of what the configuration allows and what the tier has. */
-static void limit(const struct wt_planner *p, struct usage *u) {
+static void limit(const struct wt_planner *p, struct fill *u) {
     uint64_t given = p->o.tier_opts[u->tier].capacity;
     u->capacity = given && (u->own == 0 || given < u->own) ? given : u->own;
 }
 
 void wt_planner_reload(struct wt_planner *p) {
-    for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++)
-        limit(p, &p->usage[t]);
+    for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++) {
+        limit(p, &p->fill[t]);
+        p->fill[t].stale = p->fill[t].busy; /* its answer may be of the old capacity */
+    }
     wt_planner_kick(p);
 }
 
 static void on_usage(struct wt_req *req);
 
-static void ask_usage(struct wt_planner *p, struct usage *u) {
-    u->net_asked = wt_mover_net(p->o.mover, u->tier);
-    u->gone_asked = wt_mover_gone(p->o.mover, u->tier);
+static void ask_usage(struct wt_planner *p, struct fill *u) {
+    struct wt_moved now;
+    wt_mover_moved(p->o.mover, u->tier, &now);
+    wt_usage_ask(&u->usage, &now);
     u->req = (struct wt_req){.op = WT_OP_USAGE, .done = on_usage, .arg = u};
     u->busy = wt_tier_submit(p->o.tiers[u->tier], &u->req) == 0;
     p->asking += u->busy;
 }
 
-/* What came since the question may be in the figure or not: it is added. What left since then, or
- * is just leaving, may be too: it is not taken off. The sum errs to the safe side. */
-static void take_figure(const struct wt_planner *p, struct usage *u, uint64_t used) {
-    uint64_t left = wt_mover_gone(p->o.mover, u->tier) - u->gone_asked;
-    u->known = true;
-    u->used = used;
-    u->net_at = u->net_asked - (int64_t)(left + wt_mover_leaving(p->o.mover, u->tier));
+static void take_figure(const struct wt_planner *p, struct fill *u, uint64_t said) {
+    struct wt_moved now;
+    wt_mover_moved(p->o.mover, u->tier, &now);
+    wt_usage_take(&u->usage, &now, said, p->o.catalog->used[u->tier]);
 }
 
 static void on_usage(struct wt_req *req) {
-    struct usage *u = req->arg;
+    struct fill *u = req->arg;
     struct wt_planner *p = u->planner;
     u->busy = false;
     p->asking--;
@@ -369,8 +366,8 @@ static void on_usage(struct wt_req *req) {
 
 void wt_planner_ask_usage(struct wt_planner *p) {
     for (uint32_t t = 1; t < p->o.catalog->n_tiers && !p->stopping; t++)
-        if (!p->usage[t].busy)
-            ask_usage(p, &p->usage[t]);
+        if (!p->fill[t].busy)
+            ask_usage(p, &p->fill[t]);
 }
 
 void wt_planner_stop(struct wt_planner *p, void (*stopped)(void *arg), void *arg) {
@@ -379,8 +376,8 @@ void wt_planner_stop(struct wt_planner *p, void (*stopped)(void *arg), void *arg
     p->stopped_arg = arg;
     wt_planner_enable(p, false);
     for (uint32_t t = 0; t < p->o.catalog->n_tiers; t++)
-        if (p->usage[t].busy)
-            wt_tier_cancel(&p->usage[t].req);
+        if (p->fill[t].busy)
+            wt_tier_cancel(&p->fill[t].req);
     try_close(p);
 }
 

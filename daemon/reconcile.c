@@ -116,8 +116,8 @@ static void on_stat(struct wt_req *req) {
         r->damaged(r->damaged_arg, p->set, p->shard, p->tier);
         r->lost++;
     } else if (!moving && (req->rc == WT_EMISSING || req->rc == WT_ECORRUPT)) {
+        r->lost += e->mask >> p->tier & 1; /* it may have been asked about twice */
         wt_catalog_lose(r->catalog, p->set, p->shard, p->tier);
-        r->lost++;
     } /* else: the tier did not answer; the next kick asks again */
     later(r);
     try_close(r);

@@ -34,8 +34,10 @@ static void apply(struct wt_daemon *d, const struct wt_daemon_conf *conf) {
     wt_mover_forgive(d->mover);
     wt_daemon_half_life(d);
     uv_timer_start(&d->tick, wt_daemon_on_tick, d->conf.tick, d->conf.tick);
-    wt_planner_ask_usage(d->planner);
+    for (uint32_t t = 0; t < d->n_tiers; t++)
+        wt_tier_resize(d->tier[t], d->conf.tier[t].capacity);
     wt_planner_reload(d->planner);
+    wt_planner_ask_usage(d->planner);
 }
 
 /* A newer generation may lie there. */

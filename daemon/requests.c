@@ -203,14 +203,26 @@ static void turn(struct wt_requests *rs, struct wt_request *r) {
     }
 }
 
+/* Too long without one step: with the reason why the moves failed, or were not even given. */
+static void give_up(struct wt_requests *rs, struct wt_request *r) {
+    uint64_t size = wt_catalog_size(r->set, r->pending[0]);
+    uint32_t tier = 31 - (uint32_t)__builtin_clz(r->tiers);
+    if (r->waits.code)
+        fail_rest(r, r->waits.code, r->waits.text);
+    else if (!r->evict && !wt_planner_room(rs->o.planner, tier, size))
+        fail_rest(r, WT_EFULL,
+                  "the tier has no room: what others put there, or what is kept there, stays");
+    else
+        fail_rest(r, WT_ETIMEDOUT, "nothing came forward for as long as asked");
+}
+
 static void look_after(struct wt_requests *rs, struct wt_request *r) {
     if (r->set->retired) {
         fail_rest(r, WT_ECHANGED, "the data set was replaced by a new generation");
     } else {
         turn(rs, r);
         if (r->n_pending && now_ms(rs) - r->progress_ms >= r->patience_ms)
-            fail_rest(r, r->waits.code ? r->waits.code : WT_ETIMEDOUT,
-                      r->waits.code ? r->waits.text : "nothing came forward for as long as asked");
+            give_up(rs, r);
     }
     if (r->n_pending == 0)
         end(rs, r, r->failed ? WT_REQUEST_FAILED : WT_REQUEST_DONE);

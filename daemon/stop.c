@@ -4,13 +4,19 @@
  *   everything that submits requests stops -> state is written -> lock is given back -> tiers close
  * -> timers close
  *
- * Each part says when it is done; the next stage begins when none is outstanding. A part that takes
- * too long is left behind: the loop is stopped.
+ * Each part says when it is done; the next stage begins when none is outstanding. What can be
+ * canceled is; what publishes or removes is let end, since its outcome counts. When that takes
+ * LET_GO_MS the daemon leaves as if killed: the state is written, the loop is stopped, and the lock
+ * is *not* given back. What was sent may still arrive, and until the lock expires nobody else
+ * changes these tiers. With nothing in flight any more the lock has a time of its own to be given
+ * back in.
  */
 #include "daemon/daemon.h"
 #include "daemon/notify.h"
 
-enum { HURRY_MS = 4000, AGAIN_MS = 5 };
+enum { LET_GO_MS = 4000, GIVE_BACK_MS = 2000, AGAIN_MS = 5 };
+
+static void on_hurry(uv_timer_t *timer);
 
 static void on_timer_closed(uv_handle_t *h) {
     (void)h;
@@ -55,6 +61,7 @@ static void save_state(uv_timer_t *timer) {
     if (d->state && wt_state_save(d->state, &d->catalog, &err) < 0)
         wt_log(&d->log, WT_LOG_WARN, "state is not kept: %s", err.text);
     d->saved = true;
+    uv_timer_start(&d->hurry, on_hurry, GIVE_BACK_MS, 0);
     if (d->lock)
         wt_lock_stop(d->lock, on_lock_stopped, d);
     else
@@ -67,10 +74,22 @@ static void part_stopped(void *arg) {
         save_state(&d->tick);
 }
 
+static void name_tiers(const struct wt_daemon *d) {
+    for (uint32_t t = 0; t < d->tiers_open; t++) {
+        struct wt_tier_stats s;
+        wt_tier_stats(d->tier[t], &s);
+        if (s.in_flight)
+            wt_log(&d->log, WT_LOG_WARN, "tier %s does not let go of %u requests",
+                   wt_tier_name(d->tier[t]), s.in_flight);
+    }
+}
+
 /* Storage hangs. What is in flight is lost, as by a kill: nothing that counts. */
 static void on_hurry(uv_timer_t *timer) {
     struct wt_daemon *d = timer->data;
-    wt_log(&d->log, WT_LOG_WARN, "some tier does not let go of its requests; leaving without it");
+    name_tiers(d);
+    wt_log(&d->log, WT_LOG_WARN,
+           "leaving without an answer, as if killed: who stands by waits until the lock expires");
     if (!d->saved && d->state && !wt_state_saving(d->state))
         wt_state_save(d->state, &d->catalog, NULL);
     d->hurried = true;
@@ -83,7 +102,7 @@ void wt_daemon_stop(struct wt_daemon *d) {
     d->stopping = true;
     wt_notify_stopping();
     uv_timer_stop(&d->tick);
-    uv_timer_start(&d->hurry, on_hurry, HURRY_MS, 0);
+    uv_timer_start(&d->hurry, on_hurry, LET_GO_MS, 0);
     d->outstanding = 1; /* parts may stop at once */
     if (d->events && ++d->outstanding)
         wt_events_stop(d->events, "the daemon stops", part_stopped, d);

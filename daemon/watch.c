@@ -1,4 +1,5 @@
 /* Moves, tiers, jobs and requests as events; see daemon.h and events.h. */
+#include "core/bytes.h"
 #include "core/json.h"
 #include "daemon/body.h"
 #include "daemon/daemon.h"
@@ -134,6 +135,38 @@ static void watch_tier(struct wt_daemon *d, uint32_t t) {
     d->was_full = full ? d->was_full | bit : d->was_full & (uint8_t)~bit;
 }
 
+/* The tier is filled up to less than a shard of any data set that is here: nothing will come in. */
+static const struct wt_catalog_set *too_large(const struct wt_daemon *d, uint32_t t) {
+    const struct wt_catalog_set *some = NULL;
+    uint64_t mark = wt_planner_mark(d->planner, t);
+    for (size_t i = 0; i < d->catalog.n_sets; i++) {
+        const struct wt_catalog_set *set = d->catalog.set[i];
+        if (set->retired || set->d.m.shards == 0)
+            continue;
+        if (set->d.m.stored_bytes / set->d.m.shards <= mark)
+            return NULL;
+        some = set;
+    }
+    return some;
+}
+
+static void watch_size(struct wt_daemon *d, uint32_t t) {
+    uint8_t bit = (uint8_t)(1u << t);
+    const struct wt_catalog_set *set = too_large(d, t);
+    if (set && !(d->was_small & bit)) {
+        char size[WT_SIZE_TEXT], mark[WT_SIZE_TEXT], text[256];
+        snprintf(text, sizeof text,
+                 "it is filled up to %s, which is less than a shard (%s of %s): nothing comes in; "
+                 "raise its capacity",
+                 wt_size_format(wt_planner_mark(d->planner, t), mark), set->d.m.name,
+                 wt_size_format(set->d.m.stored_bytes / set->d.m.shards, size));
+        wt_log(&d->log, WT_LOG_WARN, "tier %s: %s", wt_tier_name(d->tier[t]), text);
+        wt_daemon_event(d, "tier_small",
+                        json_pack("{s:s, s:s}", "tier", wt_tier_name(d->tier[t]), "text", text));
+    }
+    d->was_small = set ? d->was_small | bit : d->was_small & (uint8_t)~bit;
+}
+
 static void watch_role(struct wt_daemon *d) {
     bool active = wt_daemon_active(d);
     const char *why = d->lock ? wt_lock_why(d->lock) : "";
@@ -149,6 +182,8 @@ static void watch_role(struct wt_daemon *d) {
 void wt_daemon_watch(struct wt_daemon *d) {
     for (uint32_t t = 0; t < d->n_tiers; t++)
         watch_tier(d, t);
+    for (uint32_t t = 1; t < d->n_tiers; t++)
+        watch_size(d, t);
     watch_role(d);
 }
 

@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOOK_NS UINT64_C(10000000)
+#define FADE_NS UINT64_C(5000000000)
+
 const wl_error *wl_last_error(const wl_loader *l) {
     return l ? &l->last : wt_error_thread();
 }
@@ -51,21 +54,20 @@ static enum wt_blame_id find_blame(const struct wl_loader *l, const struct wl_ba
     return blame;
 }
 
-/* Waits once, and books the time on what was waited for. What stalls count for fades, so that the
- * report is about now. */
+/* Waits once, and books the time on what was waited for. What that is changes while nothing wakes
+ * us (a fetch is begun, it goes to the next tier), so one look holds for a short time only. What
+ * stalls count for fades, so that the report is about now. */
 static void stall(struct wl_loader *l, const struct wl_batch *b, uint64_t deadline) {
     int tier;
     enum wt_blame_id blame = find_blame(l, b, &tier), worst = blame;
     uint64_t began = wt_now_ns();
-    wt_range_begin("wafertier wait");
-    wt_ring_wait(l->ring, deadline);
-    wt_range_end();
+    wt_ring_wait(l->ring, deadline < began + LOOK_NS ? deadline : began + LOOK_NS);
     uint64_t took = wt_now_ns() - began;
     wt_count(&l->meter.stalled_ns[blame], took);
     if (blame == WT_BLAME_FETCH && tier >= 0)
         wt_count(&l->meter.tier[tier].stalled_ns, took);
     for (int i = 0; i < WT_BLAMES; i++)
-        l->stalled[i] *= 0.99;
+        l->stalled[i] *= took < FADE_NS ? 1 - (double)took / FADE_NS : 0;
     l->stalled[blame] += (double)took;
     for (int i = 0; i < WT_BLAMES; i++)
         if (l->stalled[i] > l->stalled[worst])
@@ -170,11 +172,15 @@ static int next_locked(struct wl_loader *l, int timeout_ms, wl_batch **out) {
         }
         if (timeout_ms == 0 || wt_now_ns() >= deadline)
             break;
+        if (!stalled)
+            wt_range_begin("wafertier wait");
         stalled = true;
         stall(l, b, deadline);
     }
-    if (stalled)
+    if (stalled) {
+        wt_range_end();
         wt_count(&l->meter.stall_ns, wt_now_ns() - began);
+    }
     return rc;
 }
 

@@ -29,6 +29,8 @@ struct wt_backend {
     void (*cancel)(struct wt_tier *tier, struct wt_req *req);
     /* A put ended without its COMMIT or ABORT having run: free it, clean up behind the scenes. */
     void (*drop)(struct wt_tier *tier, struct wt_put *put);
+    /* wt_backend_opts has another capacity; NULL: it is always looked up there. */
+    void (*resize)(struct wt_tier *tier, uint64_t capacity);
     /* wt_tier_describe; NULL: there is no server to speak of. */
     void (*describe)(struct wt_tier *tier, wt_fact_fn fact, void *arg);
 };

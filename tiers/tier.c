@@ -253,6 +253,12 @@ void wt_tier_close(struct wt_tier *tier, void (*closed)(void *arg), void *arg) {
     tier_end_soon(tier);
 }
 
+void wt_tier_resize(struct wt_tier *tier, uint64_t capacity) {
+    tier->opts.capacity = capacity;
+    if (tier->backend->resize)
+        tier->backend->resize(tier, capacity);
+}
+
 /* ---- figures ---- */
 
 unsigned wt_tier_caps(const struct wt_tier *tier) {

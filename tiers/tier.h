@@ -165,6 +165,9 @@ int wt_tier_submit(struct wt_tier *tier, struct wt_req *req);
  * or completed). */
 void wt_tier_cancel(struct wt_req *req);
 
+/* Another capacity from now on. What is there stays; puts that are open are let end. */
+void wt_tier_resize(struct wt_tier *tier, uint64_t capacity);
+
 unsigned wt_tier_caps(const struct wt_tier *tier);
 const char *wt_tier_name(const struct wt_tier *tier);
 const char *wt_tier_url(const struct wt_tier *tier); /* without secrets */

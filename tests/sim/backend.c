@@ -389,6 +389,14 @@ void sim_backend_abandon(struct sim_process *p) {
             detach(op);
 }
 
+bool sim_backend_owes(const struct sim_process *p) {
+    for (const struct sim_op *op = p->ops; op; op = op->next)
+        if (op->req &&
+            (op->op == WT_OP_PUT_COMMIT || op->op == WT_OP_PUT_ABORT || op->op == WT_OP_REMOVE))
+            return true;
+    return false;
+}
+
 static void drop(struct wt_tier *tier, struct wt_put *put) {
     (void)tier;
     put_unref((struct sim_put *)put);

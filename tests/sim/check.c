@@ -6,8 +6,11 @@
  *     when the copy itself was found damaged
  *   - a tier never gets more than its capacity
  *   - only the holder of the lock hands over what changes a tier
+ *   - a daemon that is asked to stop does so in time, and leaves without the outcome only of what
+ *     cannot be taken back
  *   - the counters are the sums that they stand for
- *   - in the end every move has ended, the catalog is what the stores hold, jobs were served
+ *   - in the end nothing goes on moving, every move has ended, the catalog is what the stores hold,
+ *     jobs were served
  */
 #include "sim.h"
 
@@ -146,10 +149,18 @@ static void check_reads(struct sim_process *p) {
 }
 
 void sim_check_turn(struct sim_process *p) {
-    if (!p->d.mover || p->stopping)
+    if (!p->d.mover)
         return;
     check_sums(p, &p->d.catalog);
     check_reads(p);
+}
+
+/* As if killed: only for something whose outcome it must wait for. What can be taken back is, and
+ * when nothing is owed the lock is given back. */
+void sim_check_leave(struct sim_process *p) {
+    p->w->count.left++;
+    if (!p->out_of_time && (p->d.saved || !sim_backend_owes(p)))
+        sim_break(p->w, "%u leaves its tiers, which owe it nothing", p->pid);
 }
 
 /* ---- in the end ---- */
@@ -212,6 +223,13 @@ static bool any_harmed(const struct sim_world *w) {
     return i < w->n_shards;
 }
 
+/* Nobody reads. As the half-life of heat goes on, some may change places; not again and again. */
+static void check_rest(struct sim_world *w) {
+    uint64_t changes = w->count.commits + w->count.removes - w->changes;
+    if (changes > 2 * w->n_shards)
+        sim_break(w, "nobody reads, and yet tiers were changed %" PRIu64 " times", changes);
+}
+
 void sim_check_end(struct sim_world *w) {
     struct sim_process *p = sim_active(w);
     check_truth(w);
@@ -220,6 +238,7 @@ void sim_check_end(struct sim_world *w) {
         return;
     }
     check_moves(p);
+    check_rest(w);
     if (wt_requests_running(p->d.requests))
         sim_break(w, "%zu requests by hand never end", wt_requests_running(p->d.requests));
     if (!wt_catalog_find(&p->d.catalog, "wafers", 0))

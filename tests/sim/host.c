@@ -6,6 +6,7 @@
  * lets its loop run out, so that its memory is freed; what lies in its folder is left to the next
  * one: all of it after SIGKILL, less what was not synced after a loss of power. A frozen one misses
  * its time, and reads its letters first when it goes on, as a process stopped in epoll_wait does.
+ * One that stops without its tiers is gone like a killed one.
  */
 #include "sim.h"
 
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STOP_S = 30, DAMAGE_PER_MILLE = 100, FILE_MAX = 1 << 20 };
+enum { STOP_S = 7, DAMAGE_PER_MILLE = 100, FILE_MAX = 1 << 20 };
 
 /* getpid has no argument. */
 static struct sim_process *the_running;
@@ -165,14 +166,11 @@ static void inherit_folder(struct sim_host *h, bool power) {
         inherit_file(h, dead, name[i], power);
 }
 
-void sim_host_kill(struct sim_host *h, bool power) {
+static void die(struct sim_host *h, bool power) {
     struct sim_process *p = h->process;
-    if (!p)
-        return;
-    sim_say(h->w, "%u is killed%s", p->pid, power ? " by a loss of power" : "");
-    h->w->count.kills++;
     inherit_folder(h, power);
     p->host = NULL;
+    p->out_of_time = p->stopping;
     p->frozen_until = 0;
     p->cut = false;
     h->process = NULL;
@@ -186,6 +184,21 @@ void sim_host_kill(struct sim_host *h, bool power) {
     start_soon(h);
 }
 
+void sim_host_kill(struct sim_host *h, bool power) {
+    if (!h->process)
+        return;
+    sim_say(h->w, "%u is killed%s", h->process->pid, power ? " by a loss of power" : "");
+    h->w->count.kills++;
+    die(h, power);
+}
+
+/* It stopped its loop and is gone, with requests in flight. */
+static void leave(struct sim_process *p) {
+    sim_say(p->w, "%u leaves", p->pid);
+    sim_check_leave(p);
+    die(p->host, false);
+}
+
 static void on_term(void *arg) {
     struct sim_process *p = arg;
     wt_daemon_stop(&p->d);
@@ -197,17 +210,21 @@ void sim_host_stop(struct sim_host *h) {
         return;
     sim_say(h->w, "%u is asked to stop", p->pid);
     p->stopping = true;
-    p->stop_by = h->w->now_ns + STOP_S * SIM_S;
+    uint64_t begins = p->frozen_until > h->w->now_ns ? p->frozen_until : h->w->now_ns;
+    p->stop_by = begins + STOP_S * SIM_S;
     sim_loop_post(&p->loop, on_term, p);
 }
 
 void sim_host_freeze(struct sim_host *h, uint64_t for_ns) {
     if (!h->process)
         return;
-    sim_say(h->w, "%u is frozen for %.1f s", h->process->pid, (double)for_ns / (double)SIM_S);
+    struct sim_process *p = h->process;
+    sim_say(h->w, "%u is frozen for %.1f s", p->pid, (double)for_ns / (double)SIM_S);
     h->w->count.freezes++;
-    h->process->frozen_until = h->w->now_ns + for_ns;
-    h->process->was_frozen = true;
+    p->frozen_until = h->w->now_ns + for_ns;
+    /* It has no time left when it goes on. */
+    p->out_of_time = p->out_of_time || p->stopping;
+    p->stop_by += for_ns;
 }
 
 /* ---- turns ---- */
@@ -218,9 +235,8 @@ static void bury(struct sim_process *p) {
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
-    /* One that was frozen while it stopped has no time left when it goes on. */
-    if (p->d.hurried && !p->was_frozen)
-        sim_break(w, "%u left without its tiers", p->pid);
+    if (p->d.hurried && !p->out_of_time)
+        sim_break(w, "%u, which is dead, does not run out", p->pid);
     p->d.hurried = false; /* here nothing is in flight any more, and all can be freed */
     wt_daemon_free(&p->d);
     sim_loop_free(&p->loop);
@@ -250,10 +266,13 @@ void sim_process_turn(struct sim_process *p) {
     the_running = NULL;
     if (p->d.failed)
         sim_break(p->w, "%u gave up", p->pid);
-    if (p->host && p->stopping && !p->was_frozen && p->w->now_ns > p->stop_by)
+    if (!p->host)
+        return;
+    if (p->stopping && p->w->now_ns > p->stop_by)
         sim_break(p->w, "%u does not stop", p->pid);
-    if (p->host)
-        sim_check_turn(p);
+    sim_check_turn(p);
+    if (p->d.hurried)
+        leave(p);
 }
 
 /* ---- the end of a run ---- */

@@ -157,7 +157,7 @@ void uv_update_time(uv_loop_t *uv) {
 }
 
 void uv_stop(uv_loop_t *uv) {
-    (void)uv; /* only where the daemon gives up on its tiers, which the checks take for an error */
+    (void)uv; /* only where the daemon gives up on its tiers: host.c sees that it did */
 }
 
 /* ---- the machine ---- */

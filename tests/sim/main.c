@@ -34,6 +34,7 @@ static void add_counts(struct sim_counts *sum, const struct sim_counts *c) {
     sum->hits += c->hits;
     sum->takeovers += c->takeovers;
     sum->by_hand += c->by_hand;
+    sum->left += c->left;
 }
 
 static void print_log(const struct sim_world *w) {
@@ -128,11 +129,11 @@ int main(int argc, char **argv) {
     for (; seed - o.from < o.seeds && (good || o.all); seed++)
         good = run_twice(&o, seed, &sum) && good;
     rmdir(o.folder);
-    printf("%" PRIu64 " seeds: %" PRIu64 " kills, %" PRIu64 " freezes, %" PRIu64 " cuts, %" PRIu64
-           " takeovers, %" PRIu64 " requests by hand, %" PRIu64 " restarts of stores, %" PRIu64
-           " damaged copies, %" PRIu64 " commits, %" PRIu64 " removes, %" PRIu64 " reads, %" PRIu64
-           " hits\n",
-           seed - o.from, sum.kills, sum.freezes, sum.cuts, sum.takeovers, sum.by_hand,
+    printf("%" PRIu64 " seeds: %" PRIu64 " kills, %" PRIu64 " left, %" PRIu64 " freezes, %" PRIu64
+           " cuts, %" PRIu64 " takeovers, %" PRIu64 " requests by hand, %" PRIu64
+           " restarts of stores, %" PRIu64 " damaged copies, %" PRIu64 " commits, %" PRIu64
+           " removes, %" PRIu64 " reads, %" PRIu64 " hits\n",
+           seed - o.from, sum.kills, sum.left, sum.freezes, sum.cuts, sum.takeovers, sum.by_hand,
            sum.restarts, sum.damages, sum.commits, sum.removes, sum.reads, sum.hits);
     if (o.expect_broken)
         printf(good ? "the planted bug was not found\n" : "the planted bug was found\n");

@@ -133,6 +133,9 @@ void sim_store_free(struct sim_store *s);
 
 /* The process died: what it has in flight ends; what was sent may arrive or not. */
 void sim_backend_abandon(struct sim_process *p);
+/* It waits for the outcome of something that cannot be taken back: a commit, an abort, a removal.
+ */
+bool sim_backend_owes(const struct sim_process *p);
 
 /* ---- data.c: data sets, as packed into the cold store ---- */
 
@@ -175,7 +178,8 @@ struct sim_process {
     struct sim_world *w;
     struct sim_host *host; /* NULL: dead, its loop runs out */
     unsigned pid;
-    bool stopping, was_frozen, cut; /* cut: no way to the cold store */
+    bool stopping, cut; /* cut: no way to the cold store */
+    bool out_of_time;   /* it was frozen while it stopped, or died then */
     uint64_t frozen_until, stop_by;
     struct sim_loop loop;
     struct wt_daemon d;
@@ -238,6 +242,8 @@ void sim_check_submit(struct sim_process *p, const struct sim_store *s, const st
 void sim_check_stat(struct sim_process *p, const struct sim_store *s, const char *key,
                     const struct wt_req *req);
 void sim_check_turn(struct sim_process *p);
+/* It stops without waiting any longer for its tiers: may it? */
+void sim_check_leave(struct sim_process *p);
 void sim_check_end(struct sim_world *w);
 
 /* ---- the world ---- */
@@ -262,10 +268,11 @@ struct sim_world {
     bool trouble;                                /* it may come */
     bool jobs_over;                              /* they read no more */
     uint64_t pause_ns;                           /* between two troubles, at most */
+    uint64_t changes;                            /* of tiers, before the rest at the end */
     uint64_t crash_at; /* order of the event at which a daemon is killed; 0: none */
     struct sim_counts {
         uint64_t kills, freezes, cuts, restarts, damages, commits, removes, moves, reads, hits;
-        uint64_t takeovers, by_hand;
+        uint64_t takeovers, by_hand, left;
     } count;
     char broken[512];
     char line[SIM_LINES][SIM_LINE];

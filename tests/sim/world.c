@@ -7,7 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALM_S = 60, DRAIN_S = 240, TROUBLE_MIN_S = 30, TROUBLE_MAX_S = 120, STEPS_MAX = 3000000 };
+enum {
+    CALM_S = 60,
+    DRAIN_S = 120,
+    REST_S = 120,
+    TROUBLE_MIN_S = 30,
+    TROUBLE_MAX_S = 120,
+    STEPS_MAX = 3000000
+};
 
 uint64_t sim_random(struct sim_world *w) {
     uint64_t x = (w->chance += UINT64_C(0x9E3779B97F4A7C15));
@@ -207,6 +214,8 @@ bool sim_run(struct sim_world *w, uint64_t seed, const char *folder, bool loud) 
     run_for(w, CALM_S * SIM_S);
     sim_jobs_stop(w);
     run_for(w, DRAIN_S * SIM_S);
+    w->changes = w->count.commits + w->count.removes;
+    run_for(w, REST_S * SIM_S);
     if (!w->broken[0])
         sim_check_end(w);
     return w->broken[0] == '\0';

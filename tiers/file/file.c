@@ -215,10 +215,16 @@ static int background(struct wt_tier *tier, enum wt_op op, struct file_put *put,
     return rc;
 }
 
+static void file_resize(struct wt_tier *tier, uint64_t capacity) {
+    struct file_tier *f = wt_backend_state(tier);
+    atomic_store(&f->root->capacity, capacity);
+}
+
 /* Before the first request that must know how full the tier is. */
 static void count_if_needed(struct wt_tier *tier, const struct wt_req *req) {
     struct file_tier *f = wt_backend_state(tier);
-    bool needed = req->op == WT_OP_USAGE || (req->op == WT_OP_PUT_OPEN && f->root->capacity);
+    bool needed =
+        req->op == WT_OP_USAGE || (req->op == WT_OP_PUT_OPEN && atomic_load(&f->root->capacity));
     struct wt_err err;
     if (needed && file_count_begin(f->root) &&
         background(tier, WT_OP_LIST, NULL, file_run_count, &err) < 0)
@@ -446,4 +452,5 @@ const struct wt_backend wt_backend_file = {
         },
     .cancel = file_cancel,
     .drop = file_drop,
+    .resize = file_resize,
 };

@@ -59,7 +59,7 @@ struct file_root {
     bool mount_required; /* a folder of the root file system is not it */
     enum file_map map;
     atomic_bool closing; /* ends a long count */
-    uint64_t capacity;
+    _Atomic uint64_t capacity;
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t scanned;

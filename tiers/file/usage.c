@@ -145,7 +145,7 @@ static int full(struct file_job *job, uint64_t size, uint64_t used, uint64_t res
 
 int file_reserve(struct file_job *job, const struct file_dir *dir, uint64_t size) {
     struct file_root *root = job->root;
-    uint64_t room;
+    uint64_t room, capacity = atomic_load(&root->capacity);
     int rc = disk_room(job, dir, &room);
     if (rc < 0)
         return rc;
@@ -154,14 +154,14 @@ int file_reserve(struct file_job *job, const struct file_dir *dir, uint64_t size
         return wt_err_set(&job->err, WT_EFULL, "file system is full: %s do not fit in the %s left",
                           wt_size_format(size, s), wt_size_format(room, r));
     }
-    if (root->capacity == 0) {
+    if (capacity == 0) {
         pthread_mutex_lock(&root->lock);
     } else if ((rc = lock_counted(job)) < 0) {
         return rc;
     } else {
         uint64_t taken = root->used + root->reserved;
-        if (taken > root->capacity || size > root->capacity - taken)
-            rc = full(job, size, root->used, root->reserved, root->capacity);
+        if (taken > capacity || size > capacity - taken)
+            rc = full(job, size, root->used, root->reserved, capacity);
     }
     if (rc == 0)
         root->reserved += size;
@@ -194,7 +194,7 @@ int file_run_usage(struct file_job *job, const struct file_dir *dir) {
         return rc;
     struct file_root *root = job->root;
     job->used = root->used;
-    job->limit = root->capacity;
+    job->limit = atomic_load(&root->capacity);
     pthread_mutex_unlock(&root->lock);
     if (job->limit == 0 && room != UINT64_MAX)
         job->limit = job->used + room;
