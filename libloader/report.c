@@ -3,9 +3,9 @@
  *
  * Happy path: POST /v1/jobs registers; every report_ms, and when poked, POST progress with the
  * reads since the last one and the shards that come next; the answer's hints go to the
- * fetches (hints.h). On close a last report and DELETE. Failure modes: no daemon, or one that
- * forgot us: registered again every few seconds, silently but for a debug line; reads beyond a
- * bound are dropped, for a daemon that was away long does not need them.
+ * fetches (hints.h). On close a last report and DELETE. Failure modes: no daemon: tried
+ * every few seconds, silently but for a debug line; one that forgot us: registered again at once;
+ * reads beyond a bound are dropped, for a daemon that was away long does not need them.
  */
 #include "libloader/report.h"
 
@@ -327,8 +327,11 @@ static void *reporter_run(void *arg) {
     while (go_on) {
         if (!r->id[0])
             enroll(r);
-        if (r->id[0])
+        if (r->id[0]) {
             progress(r, r->http, CALL_MS);
+            if (!r->id[0]) /* forgotten: by one that was started anew, most often */
+                enroll(r);
+        }
         go_on = rest(r, r->id[0] ? r->report_ms : RETRY_MS);
     }
     farewell(r);
