@@ -110,6 +110,10 @@ const char *wt_mover_why_aside(const struct wt_mover *m, const struct wt_catalog
                                uint64_t shard, int *code);
 /* Is a copy of the shard under way? The tier it goes to, or -1. */
 int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard);
+/* The same, also of one that is queued and will begin in time; *left_ms: until it should be there.
+ */
+int wt_mover_expect(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard,
+                    uint64_t *left_ms);
 
 /* Disables it for good; `stopped` is called on the loop when nothing runs and its handles are
  * closed. Then free. */

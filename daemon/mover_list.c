@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FRONT = 64 }; /* of the queue, looked at for a copy that will begin soon */
+
 struct wt_tier *wt_mover_tier(const struct wt_mover *m, int tier) {
     return m->tier[tier];
 }
@@ -122,15 +124,51 @@ void wt_mover_list(const struct wt_mover *m, enum wt_move_list list,
             each_ended(&m->aside[i], each, arg);
 }
 
-int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard) {
-    if (!(set->shard[shard].flags & WT_SHARD_BUSY))
-        return -1;
+static const struct wt_move *find_running(const struct wt_mover *m,
+                                          const struct wt_catalog_set *set, uint64_t shard) {
     for (uint32_t i = 0; i < m->conf.moves; i++) {
         const struct wt_move *v = m->lane[i].move;
         if (v && v->set == set && v->shard == shard)
-            return v->to;
+            return v;
     }
-    return -1;
+    return NULL;
+}
+
+int wt_mover_target(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard) {
+    bool busy = set->shard[shard].flags & WT_SHARD_BUSY;
+    const struct wt_move *v = busy ? find_running(m, set, shard) : NULL;
+    return v ? v->to : -1;
+}
+
+/* As fast as until now; before anything was written, as copies usually are. One that takes longer
+ * than these may take as long again: it may stand still. */
+static uint64_t left_of(const struct wt_mover *m, const struct wt_move *v) {
+    uint64_t gone = uv_now(m->loop) - v->begun_ms, usual = (uint64_t)(m->copy_s * 1000) + 1;
+    uint64_t written = v->lane->written;
+    if (written && written < v->size)
+        return (uint64_t)((double)gone * (double)(v->size - written) / (double)written) + 1;
+    return gone < usual ? usual - gone : gone;
+}
+
+int wt_mover_expect(const struct wt_mover *m, const struct wt_catalog_set *set, uint64_t shard,
+                    uint64_t *left_ms) {
+    if (!(set->shard[shard].flags & WT_SHARD_BUSY))
+        return -1;
+    const struct wt_move *v = find_running(m, set, shard);
+    if (v) {
+        *left_ms = left_of(m, v);
+        return v->to;
+    }
+    uint32_t ahead = m->stats.running, looked = 0;
+    for (v = m->first; v && looked < FRONT && !(v->set == set && v->shard == shard); v = v->next) {
+        ahead += v->to >= 0;
+        looked++;
+    }
+    if (!v || looked == FRONT || v->to < 0)
+        return -1;
+    uint64_t begins = (uint64_t)(m->copy_s * 1000 * (ahead / m->conf.moves));
+    *left_ms = begins + (uint64_t)(m->copy_s * 1000) + 1;
+    return v->deadline_ms >= uv_now(m->loop) + begins ? v->to : -1;
 }
 
 const char *wt_mover_why_aside(const struct wt_mover *m, const struct wt_catalog_set *set,

@@ -259,10 +259,12 @@ static json_t *report_answer(const struct wt_daemon *d, const struct wt_job *job
     for (size_t i = 0; i < json_array_size(next); i++) {
         json_int_t shard = json_integer_value(json_array_get(next, i));
         const struct wt_catalog_set *home = wt_catalog_home(&d->catalog, job->set, (uint64_t)shard);
-        int target = wt_mover_target(d->mover, home, (uint64_t)shard);
+        uint64_t left;
+        int target = wt_mover_expect(d->mover, home, (uint64_t)shard, &left);
         wt_json_push(&residency, json_pack("[I,i]", shard, (int)home->shard[shard].mask));
         if (target >= 0)
-            wt_json_push(&moves, json_pack("[I,s]", shard, wt_tier_name(d->tier[target])));
+            wt_json_push(&moves, json_pack("[I,s,I]", shard, wt_tier_name(d->tier[target]),
+                                           (json_int_t)left));
     }
     return json_pack("{s:o, s:o, s:o}", "residency", residency, "tiers", tiers, "moves", moves);
 }

@@ -5,6 +5,8 @@
  * Else the cheapest tier that is believed to hold the shard is asked: one that can map gives a
  * mapping; others (and what it will not map) are read, a whole shard in parts of 8 MiB, of a part
  * of a shard first the index and then the bytes. The crew checks and decodes; the chunk is ready.
+ * A copy under way, which by what the daemon said is there before our own read would end, is waited
+ * for, once, no longer than that read would take: one read of the tier below for both.
  * Failure modes, in one round over the tiers: a tier that lacks the shard is remembered, a damaged
  * copy counted, a tier that is away noted; each time the next one is asked. After the round: was
  * one away, the round is repeated with back-off until timeout_ms (STORAGE). Is the cold copy
@@ -19,24 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BACKOFF_FIRST_MS = 50, BACKOFF_MAX_MS = 2000 };
+enum { BACKOFF_FIRST_MS = 50, BACKOFF_MAX_MS = 2000, LOOK_AGAIN_MS = 2 };
 
 static void attempt(struct wt_fetch *f);
+static void ask(struct wt_fetch *f, int tier);
 static void advance(struct wt_fetch *f);
 static void work(struct wt_fetch *f, enum wt_fetch_step step,
                  void (*run)(struct wt_task *, struct wt_worker *));
-
-static void set_step(struct wt_fetch *f, enum wt_fetch_step step) {
-    atomic_store_explicit(&f->step, (int)step, memory_order_relaxed);
-}
-
-static enum wt_fetch_step get_step(const struct wt_fetch *f) {
-    return (enum wt_fetch_step)atomic_load_explicit(&f->step, memory_order_relaxed);
-}
-
-static int get_tier(const struct wt_fetch *f) {
-    return atomic_load_explicit(&f->tier, memory_order_relaxed);
-}
 
 static struct wt_fetch *of_post(struct wt_post *post) {
     return (struct wt_fetch *)((char *)post - offsetof(struct wt_fetch, post));
@@ -67,7 +58,7 @@ static void finish(struct wt_fetch *f, const wl_error *err) {
     if (--u->pending == 0)
         u->state = WT_UNIT_READY;
     f->chunk = NULL;
-    set_step(f, WT_FETCH_IDLE);
+    wt_fetch_set_step(f, WT_FETCH_IDLE);
     l->idle_fetch[l->n_idle++] = f;
     l->busy--;
     wt_pump(l);
@@ -87,8 +78,13 @@ static void finish_error(struct wt_fetch *f, int code, const struct wt_err *why)
 static void finish_ready(struct wt_fetch *f) {
     struct wl_loader *l = f->l;
     const struct wt_chunk *c = f->chunk;
-    int tier = get_tier(f);
+    int tier = wt_fetch_tier_of(f);
     uint64_t bytes = wt_chunk_whole(c) ? c->rec.size : c->rec.size - c->rec.index_off + f->span.len;
+    if (tier > 0) {
+        wt_residency_hint(&l->residency, c->shard, 1u << tier, 1u << tier);
+        wt_moves_forget(&l->moves, c->shard);
+        wt_count(&l->meter.met, tier == f->hope);
+    }
     wt_count(&l->meter.tier[tier].reads, 1);
     wt_count(&l->meter.tier[tier].bytes, bytes);
     wt_reporter_read(l->reporter, c->shard, (unsigned)tier, bytes);
@@ -119,7 +115,8 @@ static void wait_and_retry(struct wt_fetch *f) {
     uint64_t ms = f->backoff_ms < left ? f->backoff_ms : left;
     f->backoff_ms =
         f->backoff_ms * 2 > BACKOFF_MAX_MS ? (unsigned)BACKOFF_MAX_MS : f->backoff_ms * 2;
-    set_step(f, WT_FETCH_WAIT);
+    wt_fetch_set_step(f, WT_FETCH_WAIT);
+    f->delay.run = on_delay;
     wt_context_delay(f->l->ctx, &f->delay, ms);
 }
 
@@ -160,6 +157,7 @@ static void count_failure(struct wt_fetch *f, int tier) {
     if (f->rc == WT_EMISSING) {
         wt_count(&l->meter.tier[tier].misses, 1);
         if (tier > 0) {
+            wt_moves_forget(&l->moves, f->chunk->shard);
             wt_residency_missed(&l->residency, f->chunk->shard, (unsigned)tier);
             wt_reporter_lost(l->reporter, f->chunk->shard, (unsigned)tier, false);
         }
@@ -174,12 +172,55 @@ static void count_failure(struct wt_fetch *f, int tier) {
     }
 }
 
+/* ---- a copy under way ---- */
+
+static void on_look(struct wt_delay *delay) {
+    struct wt_fetch *f = (struct wt_fetch *)((char *)delay - offsetof(struct wt_fetch, delay));
+    ask(f, f->hope);
+}
+
+static void look_at(struct wt_fetch *f, uint64_t when_ns) {
+    uint64_t now = wt_now_ns(), wait = when_ns > now ? when_ns - now : 0;
+    wt_fetch_set_step(f, WT_FETCH_AWAIT);
+    atomic_store_explicit(&f->tier, f->hope, memory_order_relaxed);
+    f->delay.run = on_look;
+    wt_context_delay(f->l->ctx, &f->delay, (wait + 999999) / 1000000);
+}
+
+/* It takes longer than it was said to: while there is time it is looked for again. */
+static bool look_again(struct wt_fetch *f, int tier) {
+    uint64_t now = wt_now_ns(), late = now > f->look_ns ? now - f->look_ns : 0;
+    uint64_t next = (late ? now : f->look_ns) + LOOK_AGAIN_MS * UINT64_C(1000000) + late / 4;
+    if (f->rc != WT_EMISSING || !f->hope || tier != f->hope || next >= f->until_ns)
+        return false;
+    look_at(f, next);
+    return true;
+}
+
+/* Would `tier` be read although a copy comes to a higher one sooner? Then that is waited for. */
+static bool await_copy(struct wt_fetch *f, int tier, const struct wt_coming *c) {
+    struct wl_context *ctx = f->l->ctx;
+    uint64_t size = f->chunk->rec.size;
+    if ((int)c->tier <= tier || f->tried >> c->tier & 1 ||
+        !wt_coming_sooner(c, wt_now_ns(), wt_tier_cost(ctx->tier[tier], size),
+                          wt_tier_cost(ctx->tier[c->tier], size), &f->look_ns, &f->until_ns))
+        return false;
+    f->hope = (int)c->tier;
+    wt_count(&f->l->meter.waits, 1);
+    look_at(f, f->look_ns);
+    return true;
+}
+
+/* ---- attempts ---- */
+
 static void attempt_failed(struct wt_fetch *f) {
-    int tier = get_tier(f);
+    int tier = wt_fetch_tier_of(f);
     drop_working(f);
     if (f->chunk->kept)
         wt_keeper_forget(f->l->ctx->keeper, f->chunk->rec.hash, 1u << tier);
     wt_chunk_release(f->l, f->chunk);
+    if (look_again(f, tier))
+        return;
     count_failure(f, tier);
     if (is_ours(f->rc)) {
         wt_err_wrap(&f->err, "shard %s", f->key);
@@ -200,136 +241,30 @@ static void attempt_failed(struct wt_fetch *f) {
     attempt(f);
 }
 
-static int choose_tier(struct wt_fetch *f) {
+/* not_yet: bits of tiers to which a copy is on its way. */
+static int choose_tier(struct wt_fetch *f, unsigned not_yet) {
     struct wl_context *ctx = f->l->ctx;
     double cost[WT_TIERS_MAX];
     for (unsigned i = 0; i < ctx->n_tiers; i++) {
         cost[i] = wt_tier_cost(ctx->tier[i], f->chunk->rec.size);
         atomic_store_explicit(&ctx->down[i], wt_tier_is_down(ctx->tier[i]), memory_order_relaxed);
     }
-    unsigned absent = wt_residency_absent(&f->l->residency, f->chunk->shard);
+    unsigned absent = wt_residency_absent(&f->l->residency, f->chunk->shard) | (not_yet & ~1u);
     int tier = wt_residency_pick(cost, ctx->n_tiers, f->tried | absent);
     return tier >= 0 ? tier : wt_residency_pick(cost, ctx->n_tiers, f->tried);
-}
-
-/* ---- requests ---- */
-
-static void on_done(struct wt_req *req);
-
-static void note_failure(struct wt_fetch *f, const struct wt_err *err, int rc) {
-    if (f->rc)
-        return;
-    f->rc = rc;
-    f->err = *err;
-    if (!f->err.code)
-        wt_err_set(&f->err, rc, "%s", wt_err_text(rc));
-    for (unsigned i = 0; i < WT_FETCH_REQS; i++)
-        if (f->flying[i])
-            wt_tier_cancel(&f->req[i]);
-}
-
-/* Submits parts until enough are in flight. */
-static void read_more(struct wt_fetch *f) {
-    struct wt_tier *tier = f->l->ctx->tier[get_tier(f)];
-    for (unsigned i = 0; i < WT_FETCH_REQS && f->next < f->end && !f->rc; i++) {
-        if (f->flying[i])
-            continue;
-        uint64_t n = f->end - f->next < WT_PART ? f->end - f->next : (uint64_t)WT_PART;
-        f->req[i] = (struct wt_req){.op = WT_OP_GET,
-                                    .key = f->key,
-                                    .off = f->next,
-                                    .buf = f->dst + (f->next - f->begin),
-                                    .len = (size_t)n,
-                                    .done = on_done,
-                                    .arg = f};
-        int rc = wt_tier_submit(tier, &f->req[i]);
-        if (rc) {
-            note_failure(f, &f->req[i].err, rc);
-            return;
-        }
-        f->flying[i] = true;
-        f->n_flying++;
-        f->next += n;
-    }
-}
-
-static void request_ended(struct wt_fetch *f) {
-    if (f->n_flying)
-        return;
-    wt_count(&f->l->meter.stage[WT_AT_FETCH].busy_ns, wt_now_ns() - f->step_ns);
-    if (f->rc == WT_EUNSUPPORTED && get_step(f) == WT_FETCH_MAP) { /* not this one: read it */
-        f->err.code = 0;
-        work(f, WT_FETCH_ROOM, wt_decode_room);
-    } else if (f->rc) {
-        attempt_failed(f);
-    } else {
-        advance(f);
-    }
-}
-
-static void on_done(struct wt_req *req) {
-    struct wt_fetch *f = req->arg;
-    f->flying[req - f->req] = false;
-    f->n_flying--;
-    if (req->rc == 0 && req->op == WT_OP_GET && req->got != req->len) {
-        wt_err_set(&req->err, WT_ECORRUPT, "the copy ends at byte %llu of %llu",
-                   (unsigned long long)(req->off + req->got),
-                   (unsigned long long)f->chunk->rec.size);
-        req->rc = WT_ECORRUPT;
-    }
-    if (req->rc) {
-        if (get_step(f) == WT_FETCH_MAP && req->map)
-            wt_map_release(req->map);
-        note_failure(f, &req->err, req->rc);
-    } else if (req->op == WT_OP_MAP) {
-        f->chunk->kept =
-            wt_keeper_add(f->l->ctx->keeper, f->chunk->rec.hash, (unsigned)get_tier(f), req->map);
-        if (!f->chunk->kept)
-            f->rc = wt_err_set(&f->err, WT_ENOMEM, "out of memory for a mapping");
-    } else {
-        read_more(f);
-    }
-    request_ended(f);
-}
-
-static void read_range(struct wt_fetch *f, enum wt_fetch_step step, uint8_t *dst, uint64_t begin,
-                       uint64_t end) {
-    set_step(f, step);
-    f->dst = dst;
-    f->begin = f->next = begin;
-    f->end = end;
-    f->rc = 0;
-    f->step_ns = wt_now_ns();
-    read_more(f);
-    request_ended(f);
-}
-
-static void map_whole(struct wt_fetch *f) {
-    set_step(f, WT_FETCH_MAP);
-    f->rc = 0;
-    f->step_ns = wt_now_ns();
-    f->req[0] = (struct wt_req){.op = WT_OP_MAP, .key = f->key, .done = on_done, .arg = f};
-    int rc = wt_tier_submit(f->l->ctx->tier[get_tier(f)], &f->req[0]);
-    if (rc) {
-        note_failure(f, &f->req[0].err, rc);
-    } else {
-        f->flying[0] = true;
-        f->n_flying = 1;
-    }
-    request_ended(f);
 }
 
 /* ---- the steps ---- */
 
 static void work(struct wt_fetch *f, enum wt_fetch_step step,
                  void (*run)(struct wt_task *, struct wt_worker *)) {
-    set_step(f, step);
+    wt_fetch_set_step(f, step);
     f->rc = 0;
     f->task.run = run;
     wt_crew_submit(f->l->ctx->crew, &f->task);
 }
 
-static void attempt(struct wt_fetch *f) {
+static void ask(struct wt_fetch *f, int tier) {
     f->rc = 0;
     f->err.code = 0;
     if (atomic_load(&f->l->stopping)) {
@@ -338,36 +273,42 @@ static void attempt(struct wt_fetch *f) {
         finish_error(f, WL_ERROR_ABORTED, &err);
         return;
     }
-    int tier = choose_tier(f);
-    if (tier < 0) {
-        round_over(f);
-        return;
-    }
     atomic_store_explicit(&f->tier, tier, memory_order_relaxed);
     if (f->l->ctx->caps[tier] & WT_CAP_MAP)
-        map_whole(f);
+        wt_fetch_map(f);
     else
         work(f, WT_FETCH_ROOM, wt_decode_room);
+}
+
+static void attempt(struct wt_fetch *f) {
+    struct wt_coming c;
+    bool stopping = atomic_load(&f->l->stopping),
+         comes = !f->hope && wt_moves_find(&f->l->moves, f->chunk->shard, &c);
+    int tier = stopping ? -1 : choose_tier(f, comes && c.end_ns > wt_now_ns() ? 1u << c.tier : 0);
+    if (tier < 0 && !stopping)
+        round_over(f);
+    else if (stopping || !comes || !await_copy(f, tier, &c))
+        ask(f, tier);
 }
 
 /* What comes after a step that went well. */
 static void advance(struct wt_fetch *f) {
     const struct wt_shard_rec *rec = &f->chunk->rec;
     bool whole = wt_chunk_whole(f->chunk), plain = rec->codec == WT_CODEC_TAR;
-    switch (get_step(f)) {
+    switch (wt_fetch_step_of(f)) {
     case WT_FETCH_ROOM:
         if (whole)
-            read_range(f, WT_FETCH_BODY, plain ? f->chunk->buf->mem.ptr : f->raw->mem.ptr, 0,
-                       rec->size);
+            wt_fetch_read(f, WT_FETCH_BODY, plain ? f->chunk->buf->mem.ptr : f->raw->mem.ptr, 0,
+                          rec->size);
         else
-            read_range(f, WT_FETCH_TAIL, f->raw->mem.ptr, rec->index_off, rec->size);
+            wt_fetch_read(f, WT_FETCH_TAIL, f->raw->mem.ptr, rec->index_off, rec->size);
         break;
     case WT_FETCH_TAIL:
         work(f, WT_FETCH_PARSE, wt_decode_tail);
         break;
     case WT_FETCH_PARSE:
-        read_range(f, WT_FETCH_BODY, plain ? f->chunk->buf->mem.ptr : f->raw->mem.ptr, f->span.off,
-                   f->span.off + f->span.len);
+        wt_fetch_read(f, WT_FETCH_BODY, plain ? f->chunk->buf->mem.ptr : f->raw->mem.ptr,
+                      f->span.off, f->span.off + f->span.len);
         break;
     case WT_FETCH_MAP:
     case WT_FETCH_BODY:
@@ -376,7 +317,20 @@ static void advance(struct wt_fetch *f) {
     case WT_FETCH_DECODE: /* ended in wt_fetch_decoded */
     case WT_FETCH_IDLE:
     case WT_FETCH_WAIT:
+    case WT_FETCH_AWAIT:
         break;
+    }
+}
+
+void wt_fetch_read_done(struct wt_fetch *f) {
+    if (f->rc == WT_EUNSUPPORTED &&
+        wt_fetch_step_of(f) == WT_FETCH_MAP) { /* not this one: read it */
+        f->err.code = 0;
+        work(f, WT_FETCH_ROOM, wt_decode_room);
+    } else if (f->rc) {
+        attempt_failed(f);
+    } else {
+        advance(f);
     }
 }
 
@@ -413,7 +367,7 @@ void wt_fetch_start(struct wl_loader *l, struct wt_chunk *c) {
     f->backoff_ms = BACKOFF_FIRST_MS;
     f->why.code = 0;
     f->task.rank = WT_RANK_DECODE | c->unit->need;
-    f->delay.run = on_delay;
+    f->hope = 0;
     atomic_store_explicit(&f->tier, -1, memory_order_relaxed);
     wt_shard_name(l->dataset, c->shard, &c->rec, f->key);
     c->kept = wt_keeper_get(l->ctx->keeper, c->rec.hash);
@@ -473,8 +427,8 @@ int wt_fetch_tier(const struct wl_loader *l, const struct wt_chunk *c, bool *dec
     for (unsigned i = 0; i < l->n_fetches; i++) {
         if (l->fetches[i].chunk != c)
             continue;
-        *decoding = get_step(&l->fetches[i]) == WT_FETCH_DECODE;
-        return get_tier(&l->fetches[i]);
+        *decoding = wt_fetch_step_of(&l->fetches[i]) == WT_FETCH_DECODE;
+        return wt_fetch_tier_of(&l->fetches[i]);
     }
     *decoding = false;
     return -1;
@@ -483,6 +437,6 @@ int wt_fetch_tier(const struct wl_loader *l, const struct wt_chunk *c, bool *dec
 uint64_t wt_fetch_decoding(const struct wl_loader *l) {
     uint64_t n = 0;
     for (unsigned i = 0; i < l->n_fetches; i++)
-        n += get_step(&l->fetches[i]) == WT_FETCH_DECODE;
+        n += wt_fetch_step_of(&l->fetches[i]) == WT_FETCH_DECODE;
     return n;
 }

@@ -19,6 +19,7 @@ enum wt_fetch_step {
     WT_FETCH_BODY,   /* reading the bytes */
     WT_FETCH_DECODE, /* crew: checking and decoding */
     WT_FETCH_WAIT,   /* no tier could give it: waiting for the next try */
+    WT_FETCH_AWAIT,  /* a copy of it is under way, and there sooner than what we would read */
 };
 
 struct wt_fetch;
@@ -45,6 +46,10 @@ struct wt_fetch {
     uint64_t trouble_ns; /* since when no tier could give it; 0: no trouble */
     unsigned backoff_ms;
     struct wt_err why; /* the cold tier's last error, else the last one */
+
+    /* the copy under way that is waited for, once: its tier (0: none), and how long */
+    int hope;
+    uint64_t look_ns, until_ns;
 
     /* reading [next, end) into dst */
     struct wt_req req[WT_FETCH_REQS];
@@ -76,8 +81,26 @@ static inline bool wt_chunk_whole(const struct wt_chunk *c) {
     return c->first == 0 && c->count == c->rec.samples;
 }
 
+static inline void wt_fetch_set_step(struct wt_fetch *f, enum wt_fetch_step step) {
+    atomic_store_explicit(&f->step, (int)step, memory_order_relaxed);
+}
+
+static inline enum wt_fetch_step wt_fetch_step_of(const struct wt_fetch *f) {
+    return (enum wt_fetch_step)atomic_load_explicit(&f->step, memory_order_relaxed);
+}
+
+static inline int wt_fetch_tier_of(const struct wt_fetch *f) {
+    return atomic_load_explicit(&f->tier, memory_order_relaxed);
+}
+
 /* The end of wt_decode_run, in the crew: f is not to be touched afterwards. fetch.c */
 void wt_fetch_decoded(struct wt_fetch *f);
+/* Reads [begin, end) into dst, or maps the whole; ends with wt_fetch_read_done, f->rc set, perhaps
+ * before it returns. I/O thread. read.c */
+void wt_fetch_read(struct wt_fetch *f, enum wt_fetch_step step, uint8_t *dst, uint64_t begin,
+                   uint64_t end);
+void wt_fetch_map(struct wt_fetch *f);
+void wt_fetch_read_done(struct wt_fetch *f); /* fetch.c */
 /* Crew tasks (f->task); room and tail end by posting f->post. decode/decode.c */
 void wt_decode_room(struct wt_task *task, struct wt_worker *worker);
 void wt_decode_tail(struct wt_task *task, struct wt_worker *worker);

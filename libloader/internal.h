@@ -28,6 +28,7 @@
 #include "libloader/context.h"
 #include "libloader/errors.h"
 #include "libloader/keeper.h"
+#include "libloader/moves.h"
 #include "libloader/residency.h"
 #include "libloader/ring.h"
 #include "libloader/stats.h"
@@ -136,6 +137,7 @@ struct wl_loader {
     _Atomic uint64_t reserved; /* bytes taken from the context's budget */
     struct wt_buffers buffers;
     struct wt_residency residency;
+    struct wt_moves moves;
 
     struct wt_ring *ring; /* its mutex guards what follows */
     struct wt_track *track;

@@ -150,6 +150,7 @@ static void loader_free(struct wl_loader *l) {
     }
     wt_memory_release(l);
     wt_residency_free(&l->residency);
+    wt_moves_free(&l->moves);
     wt_dataset_free(&l->ds);
     wl_context_close(l->ctx);
     wt_quarantine_free(l->quarantine);
@@ -199,6 +200,7 @@ int wl_open(wl_context *ctx, const wl_options *options, wl_loader **out) {
     l->opened_ns = wt_now_ns();
     atomic_store(&l->stopping, true);
     atomic_store(&l->meter.blame_tier, -1);
+    wt_moves_init(&l->moves);
     int code = own_context(l, ctx);
     if (code == WL_OK && (copy_texts(l, &err) || build(l, &err)))
         code = wt_error_from(wt_error_thread(), &err);

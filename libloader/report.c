@@ -2,15 +2,16 @@
  * The reporter; see report.h.
  *
  * Happy path: POST /v1/jobs registers; every report_ms, and when poked, POST progress with the
- * reads since the last one and the shards that come next; the answer's residency goes to the
- * beliefs. On close a last report and DELETE. Failure modes: no daemon, or one that forgot us:
- * registered again every few seconds, silently but for a debug line; reads beyond a bound are
- * dropped, for a daemon that was away long does not need them.
+ * reads since the last one and the shards that come next; the answer's hints go to the
+ * fetches (hints.h). On close a last report and DELETE. Failure modes: no daemon: tried
+ * every few seconds, silently but for a debug line; one that forgot us: registered again at once;
+ * reads beyond a bound are dropped, for a daemon that was away long does not need them.
  */
 #include "libloader/report.h"
 
 #include "core/http.h"
 #include "core/json.h"
+#include "libloader/hints.h"
 #include "libloader/quarantine.h"
 
 #include <inttypes.h>
@@ -259,41 +260,6 @@ static json_t *stalls_by_tier(const struct wl_loader *l) {
     return tiers;
 }
 
-/* ---- what is learnt ---- */
-
-static void take_residency(struct wt_reporter *r, const json_t *answer) {
-    struct wl_loader *l = r->l;
-    const json_t *names = json_object_get(answer, "tiers"),
-                 *rows = json_object_get(answer, "residency");
-    unsigned ours[64], known = 0;
-    size_t n = json_array_size(names) < 64 ? json_array_size(names) : 64;
-    for (size_t i = 0; i < n; i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        ours[i] = UINT32_MAX;
-        for (unsigned t = 0; name && t < l->ctx->n_tiers; t++)
-            if (strcmp(name, l->ctx->conf.tier[t].name) == 0)
-                ours[i] = t;
-        if (ours[i] != UINT32_MAX)
-            known |= 1u << ours[i];
-    }
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i), *shard = json_array_get(row, 0),
-                     *mask = json_array_get(row, 1);
-        if (!json_is_integer(shard) || !json_is_integer(mask) || json_integer_value(shard) < 0 ||
-            (uint64_t)json_integer_value(shard) >= l->ds.m.shards)
-            continue;
-        unsigned held = 0;
-        for (size_t t = 0; t < n; t++)
-            if (ours[t] != UINT32_MAX && ((uint64_t)json_integer_value(mask) >> t & 1))
-                held |= 1u << ours[t];
-        uint64_t s = (uint64_t)json_integer_value(shard);
-        struct wt_shard_rec rec;
-        wt_dataset_rec(&l->ds, s, &rec);
-        wt_residency_hint(&l->residency, s, held, known);
-        wt_keeper_forget(l->ctx->keeper, rec.hash, known & ~held & ~1u);
-    }
-}
-
 static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeout_ms) {
     uint64_t epoch, step;
     size_t told = r->told_bad;
@@ -311,8 +277,9 @@ static void progress(struct wt_reporter *r, struct wt_http *http, unsigned timeo
     if (status == 404) {
         r->id[0] = '\0';
         r->told_bad = 0; /* it knows nothing of us */
-    } else if (answer && status == 200)
-        take_residency(r, answer);
+    } else if (answer && status == 200) {
+        wt_hints_take(r->l, answer);
+    }
     json_decref(answer);
     json_decref(body);
 }
@@ -360,8 +327,11 @@ static void *reporter_run(void *arg) {
     while (go_on) {
         if (!r->id[0])
             enroll(r);
-        if (r->id[0])
+        if (r->id[0]) {
             progress(r, r->http, CALL_MS);
+            if (!r->id[0]) /* forgotten: by one that was started anew, most often */
+                enroll(r);
+        }
         go_on = rest(r, r->id[0] ? r->report_ms : RETRY_MS);
     }
     farewell(r);

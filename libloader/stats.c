@@ -78,6 +78,8 @@ int wl_get_stats(const wl_loader *l, wl_stats *stats) {
     s.bad_samples = value(&m->bad);
     s.retries = value(&m->retries);
     s.joins = value(&m->joins);
+    s.waits = value(&m->waits);
+    s.waits_met = value(&m->met);
     memset(stats, 0, s.size);
     memcpy(stats, &s, s.size < sizeof s ? s.size : sizeof s);
     return WL_OK;

@@ -26,7 +26,7 @@ struct wt_meter {
         _Atomic uint64_t reads, bytes, misses, failures;
         _Atomic uint64_t stalled_ns; /* of fetch: while it was read from */
     } tier[WL_MAX_TIERS];
-    _Atomic uint64_t batches, samples, bytes, stall_ns, bad, retries, joins;
+    _Atomic uint64_t batches, samples, bytes, stall_ns, bad, retries, joins, waits, met;
     _Atomic uint64_t stalled_ns[WT_BLAMES]; /* parts of stall_ns, by what was waited for */
     _Atomic int blame;                      /* enum wt_blame_id */
     _Atomic int blame_tier;                 /* -1: none */

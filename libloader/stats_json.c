@@ -56,12 +56,13 @@ static json_t *bad_json(const wl_loader *l) {
 }
 
 static json_t *stats_json(const wl_stats *s) {
-    json_t *root = json_pack("{s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:I, s:I, s:I, s:I}", "batches",
-                             (json_int_t)s->batches, "samples", (json_int_t)s->samples, "bytes",
-                             (json_int_t)s->bytes, "elapsed_s", s->elapsed_s, "stall_s", s->stall_s,
-                             "blame", s->blame, "blame_tier", s->blame_tier, "bad_samples",
-                             (json_int_t)s->bad_samples, "retries", (json_int_t)s->retries, "joins",
-                             (json_int_t)s->joins, "memory", (json_int_t)s->memory);
+    json_t *root = json_pack(
+        "{s:I, s:I, s:I, s:f, s:f, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "batches",
+        (json_int_t)s->batches, "samples", (json_int_t)s->samples, "bytes", (json_int_t)s->bytes,
+        "elapsed_s", s->elapsed_s, "stall_s", s->stall_s, "blame", s->blame, "blame_tier",
+        s->blame_tier, "bad_samples", (json_int_t)s->bad_samples, "retries", (json_int_t)s->retries,
+        "joins", (json_int_t)s->joins, "waits", (json_int_t)s->waits, "waits_met",
+        (json_int_t)s->waits_met, "memory", (json_int_t)s->memory);
     wt_json_put(&root, "stages", stages_json(s));
     wt_json_put(&root, "tiers", tiers_json(s));
     return root;

@@ -9,7 +9,10 @@
 #define UNKNOWN_S 600.0 /* an epoch of a job of which nothing is known */
 #define SLOWEST   1e-6  /* spans a second: a job that stands still is not taken as gone */
 
-enum { LEAP = 2048 }; /* uses that a walk may be behind before it leaps */
+enum {
+    LEAP = 2048, /* uses that a walk may be behind before it leaps */
+    LEADS = 5,
+};
 
 struct walk { /* one step ahead of what was handed out */
     struct wt_future_at at;
@@ -19,10 +22,14 @@ struct walk { /* one step ahead of what was handed out */
 
 struct job {
     bool departed;
-    uint64_t base, place, used, before; /* before: used, a report ago */
+    uint64_t base, place, used, before; /* place: all uses before it have begun, by what was used;
+                                           before: used, a report ago */
+    uint64_t next, lead[LEADS];         /* of the fetches; lead: the least between two of them */
+    uint32_t leads;                     /* ever */
     double rate, seen, since;           /* since: the rate is measured from there on */
     struct wt_future future;
     struct walk ahead, done;
+    uint64_t gone; /* uses at a smaller x have passed: many may be at the same one */
 };
 
 struct wt_horizon {
@@ -144,11 +151,38 @@ static void measure(struct job *j, uint64_t used, double now) {
     j->used = used;
 }
 
-bool wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, uint64_t used, double now) {
+/* How far ahead of what is used a fetch begins. Before a window is fetched, the distance to it
+ * falls to that: the least of it counts, of the last few windows the second least, as windows at
+ * the end of an epoch are shorter. */
+static uint64_t lead_of(struct job *j, uint64_t next, uint64_t used) {
+    uint64_t gap = next > used ? next - used : 0, best[2] = {UINT64_MAX, UINT64_MAX};
+    if (used < j->used)
+        j->leads = 0;
+    if (j->leads == 0 || next != j->next)
+        j->lead[j->leads++ % LEADS] = gap;
+    uint64_t *latest = &j->lead[(j->leads - 1) % LEADS];
+    *latest = gap < *latest ? gap : *latest;
+    j->next = next;
+    for (uint32_t i = 0; i < j->leads && i < LEADS; i++) {
+        if (j->lead[i] < best[0]) {
+            best[1] = best[0];
+            best[0] = j->lead[i];
+        } else if (j->lead[i] < best[1]) {
+            best[1] = j->lead[i];
+        }
+    }
+    if (j->leads <= 2) /* no whole one yet */
+        return best[0] < j->future.ahead ? best[0] : j->future.ahead;
+    uint64_t half = j->future.plan.lane_batch / 2; /* somewhere within the step */
+    return best[1] > half ? best[1] - half : 0;
+}
+
+bool wt_horizon_report(struct wt_horizon *h, int job, uint64_t next, uint64_t used, double now) {
     struct job *j = h->job[job];
     uint64_t span = j->future.span;
     if (now < j->seen)
         return false;
+    uint64_t place = used + lead_of(j, next, used);
     measure(j, used, now);
     j->place = place;
     j->seen = now;
@@ -156,7 +190,8 @@ bool wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, uint64_t u
     uint64_t far = 4 * o->window * o->block + LEAP * o->block / o->lanes;
     if (place + span / 2 >= j->done.x && (j->done.ended || place <= j->done.x + far))
         return false;
-    walk_to(j, &j->done, place); /* it goes on elsewhere */
+    j->gone = 0; /* it goes on elsewhere */
+    walk_to(j, &j->done, place);
     walk_to(j, &j->ahead, place);
     return true;
 }
@@ -187,10 +222,16 @@ double wt_horizon_part(const struct wt_horizon *h, int job, uint64_t shard) {
 bool wt_horizon_fits(struct wt_horizon *h, int job, uint64_t own_shard) {
     struct job *j = h->job[job];
     uint64_t slack = j->future.ahead, from = j->before > slack ? j->before - slack : 0;
-    return wt_future_next(&j->future, own_shard, from) < j->place + slack + 1;
+    uint64_t begun = j->next > j->place ? j->next : j->place;
+    return wt_future_next(&j->future, own_shard, from) < begun + slack + 1;
 }
 
 /* ---- next uses ---- */
+
+/* From where on uses have not passed. */
+static uint64_t left(const struct job *j) {
+    return j->gone > j->done.x ? j->gone : j->done.x;
+}
 
 static double sooner(struct wt_horizon *h, struct job *j, uint64_t shard, uint64_t from,
                      double best) {
@@ -204,7 +245,7 @@ double wt_horizon_next(struct wt_horizon *h, uint64_t shard) {
     for (uint32_t i = 0; i < h->n; i++) {
         struct job *j = h->job[i];
         if (reads(j, shard) && !j->done.ended)
-            best = sooner(h, j, shard, j->done.x, best);
+            best = sooner(h, j, shard, left(j), best);
     }
     return best;
 }
@@ -216,7 +257,7 @@ double wt_horizon_following(struct wt_horizon *h, uint64_t shard, int job, uint6
         if (!reads(j, shard) || j->done.ended)
             continue;
         uint64_t from = (int)i == job ? x + 1 : place_at(h, j, t);
-        best = sooner(h, j, shard, from > j->done.x ? from : j->done.x, best);
+        best = sooner(h, j, shard, from > left(j) ? from : left(j), best);
     }
     return best < t ? t : best;
 }
@@ -252,6 +293,7 @@ bool wt_horizon_passed(struct wt_horizon *h, double now, double lag, uint64_t *s
         if (!j || j->done.ended || j->done.x >= place_at(h, j, held(j, now) - lag))
             continue;
         *shard = j->base + j->done.shard;
+        j->gone = j->done.x + 1;
         walk_on(j, &j->done);
         return true;
     }

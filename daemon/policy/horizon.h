@@ -30,10 +30,11 @@ void wt_horizon_free(struct wt_horizon *h);
 /* -1: too many, or no memory. */
 int wt_horizon_join(struct wt_horizon *h, const struct wt_horizon_opts *o, double now);
 void wt_horizon_leave(struct wt_horizon *h, int job);
-/* place: all uses before it have begun. used: what the job has consumed, on the same axis: its pace
- * is steadier than that of the fetches, which come in bursts. true: it is far from where it was,
+/* used: what the job has consumed. next: where its next fetch begins, which leaps by a window each
+ * time; how far ahead of `used` it is when it does is learnt from that, and fetches are foreseen by
+ * the steady pace of what is consumed. true: it is far from where it was,
  * and the keys of all shards must be looked at anew. */
-bool wt_horizon_report(struct wt_horizon *h, int job, uint64_t place, uint64_t used, double now);
+bool wt_horizon_report(struct wt_horizon *h, int job, uint64_t next, uint64_t used, double now);
 void wt_horizon_depart(struct wt_horizon *h, int job, bool departed);
 /* Shards have other numbers. */
 void wt_horizon_rebase(struct wt_horizon *h, int job, uint64_t base);

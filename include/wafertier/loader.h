@@ -347,6 +347,8 @@ typedef struct wl_stats {
     /* stall_s by what was waited for; of fetch, tier_stall_s by the tier that was read from */
     double stall_fetch_s, stall_decode_s, stall_stage_s, stall_consumer_s;
     double tier_stall_s[WL_MAX_TIERS];
+    uint64_t waits;     /* reads that waited for a copy under way, which should have ended sooner */
+    uint64_t waits_met; /* of these, served by that copy */
 } wl_stats;
 WL_API int wl_get_stats(const wl_loader *l, wl_stats *stats); /* any thread */
 /* The same as one JSON object: the fields above by their names, stages and tiers as objects, tiers

@@ -3,8 +3,9 @@
  * Redis behind a proxy), and faults that come over these, one after the other, in an order that a
  * seed gives.
  *
- * storm.c sets up, runs the sequence and judges; storm_faults.c has the faults; storm_reader.c the
- * loader, which goes in step with one that reads the same data set from a plain folder.
+ * storm.c runs the sequence and judges; storm_setup.c sets up; storm_faults.c has the faults;
+ * storm_reader.c the loader, which goes in step with one that reads the same data set from a plain
+ * folder. crash_servers.c does other things to the same daemon, loaders and tiers.
  */
 #ifndef WT_TESTS_FAULT_STORM_H
 #define WT_TESTS_FAULT_STORM_H
@@ -37,7 +38,8 @@ struct storm_reader {
 };
 
 /* Opens both and starts to read, epoch after epoch; fails the test where that does not work. */
-void storm_reader_start(struct storm_reader *r, const char *conf, const char *plain_conf);
+void storm_reader_start(struct storm_reader *r, const char *conf, const char *plain_conf,
+                        uint64_t seed);
 /* Reads on to the end of the epoch and closes both. */
 void storm_reader_stop(struct storm_reader *r);
 /* Waits for n more batches; fails the test when they do not come, or are not right. */
@@ -55,9 +57,9 @@ struct storm {
     char plain[200];     /* the same data set in a folder */
     char mount_dir[120]; /* where CephFS is mounted */
     uint64_t random;
-    struct storm_reader reader;
-    uint64_t slowest_ms; /* answer of the daemon */
-    bool well;           /* the test came to its end */
+    struct storm_reader reader, second; /* second: of crash_servers.c alone */
+    uint64_t slowest_ms;                /* answer of the daemon */
+    bool well;                          /* the test came to its end */
 
     /* What the fault on Ceph has to put back. */
     pid_t fuse_stopped; /* 0: it is not */
@@ -79,7 +81,16 @@ struct storm_fault {
 extern const struct storm_fault storm_faults[];
 extern const size_t storm_n_faults;
 
+/* cmocka's: *state is a struct storm. */
+int storm_setup(void **state);
+int storm_teardown(void **state);
+void storm_start(struct storm *s); /* the servers */
+void storm_write_confs(struct storm *s, const char *lock_ttl);
+void storm_make_data(const struct storm *s);
+
 uint64_t storm_random(struct storm *s, uint64_t below);
+/* From the environment. */
+uint64_t storm_number(const char *name, uint64_t otherwise);
 /* The shell, bounded by a minute; fails the test where it fails. */
 void storm_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* tests/servers/redis VERB DIR ARGS. */

@@ -113,14 +113,14 @@ static void *run(void *arg) {
     return NULL;
 }
 
-static wl_loader *open_one(const char *conf) {
+static wl_loader *open_one(const char *conf, uint64_t seed) {
     wl_options o = WL_OPTIONS_INIT;
     wl_loader *l;
     o.config = conf;
     o.dataset = STORM_SET;
     o.batch = BATCH;
     o.epochs = 0;
-    o.seed = 5;
+    o.seed = seed;
     o.tail = WL_TAIL_PAD;
     o.rank = 0;
     o.world = 1;
@@ -134,10 +134,11 @@ static wl_loader *open_one(const char *conf) {
     return l;
 }
 
-void storm_reader_start(struct storm_reader *r, const char *conf, const char *plain_conf) {
+void storm_reader_start(struct storm_reader *r, const char *conf, const char *plain_conf,
+                        uint64_t seed) {
     wl_info info;
-    r->real = open_one(conf);
-    r->plain = open_one(plain_conf);
+    r->real = open_one(conf, seed);
+    r->plain = open_one(plain_conf, seed);
     wl_get_info(r->plain, &info);
     r->samples = info.samples;
     r->id = calloc(r->samples, sizeof r->id[0]);

@@ -2,7 +2,9 @@
  * A job that consumes batches at a steady pace, as training does, and tells where its bytes came
  * from: "epoch N cold BYTES all BYTES" for each epoch.
  *
- *     paced CONFIG DATASET SEED EPOCHS BATCH MILLISECONDS-A-BATCH
+ *     paced CONFIG DATASET SEED EPOCHS BATCH MILLISECONDS-A-BATCH [LANES WINDOW]
+ *
+ * Without lanes and window it reads one shard after the other.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +33,7 @@ static struct bytes bytes_of(wl_loader *l) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 7)
+    if (argc != 7 && argc != 9)
         return 2;
     wl_options o = WL_OPTIONS_INIT;
     o.config = argv[1];
@@ -39,8 +41,8 @@ int main(int argc, char **argv) {
     o.seed = strtoull(argv[3], NULL, 10);
     o.epochs = strtoull(argv[4], NULL, 10);
     o.batch = strtoull(argv[5], NULL, 10);
-    o.lanes = 1;
-    o.window = 1;
+    o.lanes = argc == 9 ? (uint32_t)strtoul(argv[7], NULL, 10) : 1;
+    o.window = argc == 9 ? (uint32_t)strtoul(argv[8], NULL, 10) : 1;
     uint64_t ms = strtoull(argv[6], NULL, 10);
     wl_loader *l = NULL;
     wl_batch *batch;

@@ -48,6 +48,8 @@ static void subtract(wl_stats *a, const wl_stats *b) {
     a->bad_samples -= b->bad_samples;
     a->retries -= b->retries;
     a->joins -= b->joins;
+    a->waits -= b->waits;
+    a->waits_met -= b->waits_met;
 }
 
 static int loader_error(const wl_loader *l, struct wt_err *err) {

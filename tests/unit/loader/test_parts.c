@@ -1,6 +1,8 @@
-/* Small parts: beliefs about copies and the choice among them, the buffer pool, the crew. */
+/* Small parts: beliefs about copies and the choice among them, copies under way, the buffer pool,
+ * the crew. */
 #include "libloader/buffers.h"
 #include "libloader/crew.h"
+#include "libloader/moves.h"
 #include "libloader/residency.h"
 
 #include <setjmp.h>
@@ -51,6 +53,52 @@ static void test_pick(void **state) {
     double down[] = {1e5, INFINITY, INFINITY};
     assert_int_equal(wt_residency_pick(down, 3, 0), 0);
     assert_int_equal(wt_residency_pick(down, 3, 1), 2); /* all down: one is asked all the same */
+}
+
+/* ---- copies under way ---- */
+
+static void test_moves(void **state) {
+    (void)state;
+    struct wt_moves m;
+    struct wt_coming c;
+    wt_moves_init(&m);
+    assert_false(wt_moves_find(&m, 1, &c));
+    wt_moves_forget(&m, 1);
+    for (uint64_t i = 0; i < 3; i++)
+        wt_moves_tell(&m, &(struct wt_coming){.shard = i, .tier = 2, .end_ns = 100 + i});
+    wt_moves_tell(&m, &(struct wt_coming){.shard = 1, .tier = 1, .end_ns = 7});
+    assert_true(wt_moves_find(&m, 1, &c));
+    assert_int_equal(c.tier, 1);
+    assert_int_equal(c.end_ns, 7);
+    wt_moves_forget(&m, 0);
+    assert_false(wt_moves_find(&m, 0, &c));
+    assert_true(wt_moves_find(&m, 2, &c));
+    /* However many are told, the latest are known. */
+    for (uint64_t i = 10; i < 10 + 3 * WT_COMING_MAX; i++) {
+        wt_moves_tell(&m, &(struct wt_coming){.shard = i, .tier = 2});
+        assert_true(wt_moves_find(&m, i, &c));
+        if (i % 7 == 0)
+            wt_moves_forget(&m, i - 3);
+    }
+    assert_in_range(m.n, 1, WT_COMING_MAX);
+    wt_moves_free(&m);
+}
+
+static void test_sooner(void **state) {
+    (void)state;
+    struct wt_coming c = {.shard = 1, .tier = 2, .end_ns = 5000000};
+    uint64_t look = 0, until = 0;
+    /* 3 ms left, and 1 ms to read it: sooner than 5 ms, not than 4. */
+    assert_true(wt_coming_sooner(&c, 2000000, 5000, 1000, &look, &until));
+    assert_int_equal(look, 5000000);
+    assert_int_equal(until, 2000000 + 4000000);
+    assert_false(wt_coming_sooner(&c, 2000000, 4000, 1000, &look, &until));
+    assert_true(wt_coming_sooner(&c, 6000000, 4000, 1000, &look, &until)); /* it should be there */
+    assert_int_equal(look, 6000000);
+    assert_false(wt_coming_sooner(&c, 6000000, 900, 1000, &look, &until));
+    assert_false(wt_coming_sooner(&c, 6000000, INFINITY, 1000, &look, &until)); /* tiers are down */
+    assert_false(wt_coming_sooner(&c, 6000000, 4000, INFINITY, &look, &until));
+    assert_false(wt_coming_sooner(&c, 6000000, INFINITY, INFINITY, &look, &until));
 }
 
 /* ---- buffers ---- */
@@ -146,10 +194,9 @@ static void test_crew_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beliefs),
-        cmocka_unit_test(test_pick),
-        cmocka_unit_test(test_buffers),
-        cmocka_unit_test(test_crew_order),
+        cmocka_unit_test(test_beliefs), cmocka_unit_test(test_pick),
+        cmocka_unit_test(test_moves),   cmocka_unit_test(test_sooner),
+        cmocka_unit_test(test_buffers), cmocka_unit_test(test_crew_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
