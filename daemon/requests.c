@@ -261,7 +261,7 @@ int wt_requests_fit(const struct wt_requests *rs, const struct wt_catalog_set *s
 
 static int check_free(const struct wt_request *r, struct wt_err *err) {
     uint64_t kept = 0;
-    for (uint64_t k = UINT64_MAX; wt_selection_next(&r->selection, &k);)
+    for (uint64_t k = UINT64_MAX; r->set->kept && wt_selection_next(&r->selection, &k);)
         kept += ((r->set->shard[k].pin | r->set->shard[k].want) & r->tiers) != 0;
     return kept ? wt_err_set(err, WT_EEXISTS,
                              "%" PRIu64 " of its shards are pinned there or being warmed; unpin "

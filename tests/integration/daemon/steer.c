@@ -287,9 +287,21 @@ static void a_damaged_rules_file_is_set_aside(void **state) {
     assert_int_equal(system(command), 0);
     kit_start(k);
     assert_true(kit_log_has(k->log, "set aside as rules.damaged-1"));
-    json_t *o = kit_call(k, "GET", "/v1/pins", NULL, NULL);
+    json_t *o = kit_call(k, "GET", "/v1/pins", NULL, NULL); /* from the cold tier */
+    assert_int_equal(json_array_size(json_object_get(o, "pins")), 1);
+    json_decref(o);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+    snprintf(command, sizeof command,
+             "cd %s && printf '{\"version\": 1, \"pins\": [7]' | tee state/rules "
+             "> cold/.wafertierd.rules",
+             k->root);
+    assert_int_equal(system(command), 0);
+    kit_start(k);
+    assert_true(kit_log_has(k->log, ".wafertierd.rules in tier cold"));
+    o = kit_call(k, "GET", "/v1/pins", NULL, NULL);
     assert_int_equal(json_array_size(json_object_get(o, "pins")), 0);
     json_decref(o);
+    json_decref(post(k, "/v1/pin", 200, NULL, "{\"dataset\":\"wafers\",\"tier\":\"warm\"}"));
     assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
 }
 
