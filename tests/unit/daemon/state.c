@@ -350,6 +350,49 @@ static void saved_in_a_worker(void **state) {
     wt_state_free(s);
 }
 
+/* More than a piece, and another data set comes while it is written: it begins anew. */
+static void many_pieces(void **state) {
+    enum { MANY = 50000 };
+    struct box *b = *state;
+    struct wt_err err = {0};
+    uv_loop_t loop;
+    struct wt_dataset d = make_set("wafers", 1, MANY, 1000, 9, 0),
+                      e = make_set("others", 1, 3, 1000, 7, 0);
+    struct wt_catalog_set *others;
+    wt_catalog_free(&b->c);
+    wt_catalog_init(&b->c, 3);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(wt_catalog_add(&b->c, &d, (struct wt_hash){9, 1}, &b->set, &err), 0);
+    struct wt_state *s = open_state(b);
+    for (uint64_t i = 0; i < MANY; i += 3)
+        wt_catalog_hold(&b->c, b->set, i, 1, 50, true);
+    wt_state_save_later(s, &b->c, &loop);
+    uv_run(&loop, UV_RUN_ONCE);
+    assert_true(wt_state_saving(s));
+    assert_int_equal(wt_catalog_add(&b->c, &e, (struct wt_hash){7, 1}, &others, &err), 0);
+    wt_catalog_hold(&b->c, others, 1, 2, 50, true);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_false(wt_state_saving(s));
+    wt_state_save_later(s, &b->c, &loop); /* one that is canceled leaves the older snapshot */
+    wt_state_save_cancel(s);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_false(wt_state_saving(s));
+    wt_state_free(s);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    for (uint64_t i = 0; i < MANY; i++)
+        b->set->shard[i].mask = 1;
+    others->shard[1].mask = 1;
+    s = open_state(b);
+    assert_int_equal(wt_state_damaged(s), 0);
+    assert_true(applied(b, s));
+    wt_state_fill(s, &b->c.clock, others);
+    free(wt_state_forget(s, "others"));
+    for (uint64_t i = 0; i < MANY; i++)
+        assert_int_equal(b->set->shard[i].mask, i % 3 ? 1 : 3);
+    assert_int_equal(others->shard[1].mask, 5);
+    wt_state_free(s);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {T(round_trip),
@@ -361,6 +404,7 @@ int main(void) {
                                        T(cut_at_every_byte),
                                        T(a_lying_snapshot),
                                        T(a_folder_that_cannot_be),
-                                       T(saved_in_a_worker)};
+                                       T(saved_in_a_worker),
+                                       T(many_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
