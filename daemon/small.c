@@ -86,10 +86,9 @@ static void on_opened(struct wt_req *req) {
     struct wt_small *s = req->arg;
     s->put = req->rc == 0 ? req->put : NULL;
     if (!went_wrong(s, req))
-        submit(
-            s,
-            (struct wt_req){.op = WT_OP_PUT_WRITE, .put = s->put, .src = s->text, .len = s->len},
-            on_written);
+        submit(s,
+               (struct wt_req){.op = WT_OP_PUT_WRITE, .put = s->put, .src = s->text, .len = s->len},
+               on_written);
 }
 
 void wt_small_write(struct wt_small *s, char *text, size_t len) {
