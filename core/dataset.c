@@ -188,77 +188,116 @@ int wt_shard_rec_decode(const uint8_t in[WT_IDX_RECORD], struct wt_shard_rec *re
 
 /* ---- the whole index ---- */
 
-struct totals {
-    uint64_t shards, samples, stored, tar;
-};
+static uint64_t count_records(const struct wt_manifest *m, uint32_t parts) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < parts; i++)
+        n += m->part[i].records;
+    return n;
+}
 
-static int take_part(const struct wt_manifest *m, uint32_t i, const void *data, size_t len,
-                     struct wt_dataset *d, struct totals *t, struct wt_err *err) {
-    const struct wt_idx_part *part = &m->part[i];
+int wt_dataset_begin(const struct wt_manifest *m, struct wt_dataset_parts *p, struct wt_err *err) {
+    *p = (struct wt_dataset_parts){.m = m};
+    if (count_records(m, m->n_parts) != m->shards || m->shards > SIZE_MAX / WT_IDX_RECORD)
+        return wt_err_set(err, WT_EINVAL, "data set '%s': its parts do not make up its shards",
+                          m->name);
+    p->d.idx = malloc(m->shards * WT_IDX_RECORD);
+    p->d.cum = malloc((m->shards + 1) * sizeof *p->d.cum);
+    p->sum = wt_calloc(m->n_parts, sizeof *p->sum);
+    if (p->d.idx && p->d.cum && p->sum)
+        return 0;
+    wt_dataset_abandon(p);
+    return wt_err_set(err, WT_ENOMEM, "no memory for %llu records of shards.idx",
+                      (unsigned long long)m->shards);
+}
+
+void wt_dataset_abandon(struct wt_dataset_parts *p) {
+    wt_dataset_free(&p->d);
+    free(p->sum);
+    *p = (struct wt_dataset_parts){0};
+}
+
+static int bad_record(const char *name, uint32_t record, struct wt_err *err) {
+    return wt_err_set(err, WT_ECORRUPT, "%s: record %u makes no sense", name, record);
+}
+
+int wt_dataset_part(struct wt_dataset_parts *p, uint32_t i, const void *data, size_t len,
+                    struct wt_err *err) {
+    const struct wt_idx_part *part = &p->m->part[i];
+    uint64_t shard = count_records(p->m, i);
+    struct wt_idx_sum sum = {0};
     char name[WT_OBJECT_NAME];
-    wt_idx_name(m->name, part->hash, name);
+    wt_idx_name(p->m->name, part->hash, name);
     if (len != (size_t)part->records * WT_IDX_RECORD)
         return wt_err_set(err, WT_ECORRUPT, "%s has %zu bytes, its %u records need %zu", name, len,
                           part->records, (size_t)part->records * WT_IDX_RECORD);
     if (!wt_hash_equal(wt_hash(data, len), part->hash))
         return wt_err_set(err, WT_ECORRUPT, "%s does not have the hash that the manifest names",
                           name);
-    memcpy(d->idx + t->shards * WT_IDX_RECORD, data, len);
+    memcpy(p->d.idx + shard * WT_IDX_RECORD, data, len);
     const uint8_t *in = data;
     for (uint32_t k = 0; k < part->records; k++, in += WT_IDX_RECORD) {
         struct wt_shard_rec rec;
-        if (wt_shard_rec_decode(in, &rec) < 0 || rec.first != t->samples)
-            return wt_err_set(err, WT_ECORRUPT, "%s: record %u makes no sense", name, k);
-        d->cum[t->shards++] = t->samples;
-        t->samples += rec.samples; /* < 2^46 + 2^32, or the next record is refused */
-        t->stored += rec.size;
-        t->tar += rec.tar_size;
+        if (wt_shard_rec_decode(in, &rec) < 0 || (k && rec.first != sum.end))
+            return bad_record(name, k, err);
+        sum.first = k ? sum.first : rec.first;
+        sum.end = rec.first + rec.samples; /* < 2^46 + 2^32, or the next record is refused */
+        sum.stored += rec.size;
+        sum.tar += rec.tar_size;
+        p->d.cum[shard++] = rec.first;
     }
+    p->sum[i] = sum;
     return 0;
 }
 
-static int fill(const struct wt_manifest *m, const void *const *parts, const size_t *lens,
-                struct wt_dataset *d, struct wt_err *err) {
-    struct totals t = {0};
+/* Each part begins where the one before it ends, and all together are what the manifest says. */
+static int check_sums(const struct wt_dataset_parts *p, struct wt_err *err) {
+    const struct wt_manifest *m = p->m;
+    struct wt_idx_sum all = {0};
     for (uint32_t i = 0; i < m->n_parts; i++) {
-        int rc = take_part(m, i, parts[i], lens[i], d, &t, err);
-        if (rc < 0)
-            return rc;
+        char name[WT_OBJECT_NAME];
+        if (m->part[i].records == 0)
+            continue;
+        wt_idx_name(m->name, m->part[i].hash, name);
+        if (p->sum[i].first != all.end)
+            return bad_record(name, 0, err);
+        all.end = p->sum[i].end;
+        all.stored += p->sum[i].stored;
+        all.tar += p->sum[i].tar;
     }
-    d->cum[t.shards] = t.samples;
-    if (t.samples != m->samples || t.stored != m->stored_bytes || t.tar != m->tar_bytes)
+    p->d.cum[m->shards] = all.end;
+    if (all.end != m->samples || all.stored != m->stored_bytes || all.tar != m->tar_bytes)
         return wt_err_set(err, WT_ECORRUPT,
                           "data set '%s': the totals of shards.idx differ from the manifest's",
                           m->name);
     return 0;
 }
 
-static uint64_t count_records(const struct wt_manifest *m) {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < m->n_parts; i++)
-        n += m->part[i].records;
-    return n;
+int wt_dataset_end(struct wt_dataset_parts *p, struct wt_manifest *m, struct wt_dataset *out,
+                   struct wt_err *err) {
+    int rc = check_sums(p, err);
+    if (rc < 0) {
+        wt_dataset_abandon(p);
+        return rc;
+    }
+    *out = p->d;
+    out->m = *m;
+    *m = (struct wt_manifest){0};
+    free(p->sum);
+    *p = (struct wt_dataset_parts){0};
+    return 0;
 }
 
 int wt_dataset_build(struct wt_manifest *m, const void *const *parts, const size_t *lens,
                      struct wt_dataset *out, struct wt_err *err) {
-    if (count_records(m) != m->shards || m->shards > SIZE_MAX / WT_IDX_RECORD)
-        return wt_err_set(err, WT_EINVAL, "data set '%s': its parts do not make up its shards",
-                          m->name);
-    struct wt_dataset d = {0};
-    d.idx = malloc(m->shards * WT_IDX_RECORD);
-    d.cum = malloc((m->shards + 1) * sizeof *d.cum);
-    int rc = d.idx && d.cum ? fill(m, parts, lens, &d, err)
-                            : wt_err_set(err, WT_ENOMEM, "no memory for %llu records of shards.idx",
-                                         (unsigned long long)m->shards);
+    struct wt_dataset_parts p;
+    int rc = wt_dataset_begin(m, &p, err);
+    for (uint32_t i = 0; rc == 0 && i < m->n_parts; i++)
+        rc = wt_dataset_part(&p, i, parts[i], lens[i], err);
     if (rc < 0) {
-        wt_dataset_free(&d);
+        wt_dataset_abandon(&p);
         return rc;
     }
-    d.m = *m;
-    *m = (struct wt_manifest){0};
-    *out = d;
-    return 0;
+    return wt_dataset_end(&p, m, out, err);
 }
 
 void wt_dataset_rec(const struct wt_dataset *d, uint64_t shard, struct wt_shard_rec *rec) {

@@ -19,9 +19,10 @@
 
 #include <stdint.h>
 
-/* Beside the data sets: the daemon's lock in the cold tier, probes of `wafertier doctor` anywhere
- * (then a process as in core/process.h, for gc). */
+/* Beside the data sets: the daemon's lock and its pins and quotas in the cold tier, probes of
+ * `wafertier doctor` anywhere (then a process as in core/process.h, for gc). */
 #define WT_LOCK_KEY      ".wafertierd.lock"
+#define WT_RULES_KEY     ".wafertierd.rules"
 #define WT_DOCTOR_PREFIX ".wafertier.doctor-"
 
 enum {
@@ -111,6 +112,26 @@ struct wt_dataset {
  * Takes m over on success (zeroed then). */
 int wt_dataset_build(struct wt_manifest *m, const void *const *parts, const size_t *lens,
                      struct wt_dataset *out, struct wt_err *err);
+
+/* The same part by part, so that no more than the parts at hand are in memory twice: begin; each
+ * part once, in any order, several at a time on any threads; end (or abandon, also fine after a
+ * failed begin). m must stay until then. */
+struct wt_idx_sum { /* of a part: ordinals [first, end), bytes */
+    uint64_t first, end, stored, tar;
+};
+struct wt_dataset_parts {
+    const struct wt_manifest *m;
+    struct wt_dataset d;
+    struct wt_idx_sum *sum;
+};
+int wt_dataset_begin(const struct wt_manifest *m, struct wt_dataset_parts *p, struct wt_err *err);
+int wt_dataset_part(struct wt_dataset_parts *p, uint32_t i, const void *data, size_t len,
+                    struct wt_err *err);
+/* m: the one of begin, taken over on success. p is empty then, also on failure. */
+int wt_dataset_end(struct wt_dataset_parts *p, struct wt_manifest *m, struct wt_dataset *out,
+                   struct wt_err *err);
+void wt_dataset_abandon(struct wt_dataset_parts *p);
+
 void wt_dataset_rec(const struct wt_dataset *d, uint64_t shard, struct wt_shard_rec *rec);
 /* Which shard holds ordinal `sample` (< m.samples). O(log shards). */
 uint64_t wt_dataset_find(const struct wt_dataset *d, uint64_t sample);

@@ -48,6 +48,11 @@ struct wt_hash wt_hasher_end(const struct wt_hasher *h) {
     return from_xxh(XXH3_128bits_digest(h->state));
 }
 
+/* The state does not depend on the width that is asked for in the end. */
+uint64_t wt_hasher_end64(const struct wt_hasher *h) {
+    return XXH3_64bits_digest(h->state);
+}
+
 void wt_hasher_free(struct wt_hasher *h) {
     if (!h)
         return;

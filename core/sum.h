@@ -26,12 +26,13 @@ struct wt_hash { /* XXH3-128, canonical: hi first when printed */
 struct wt_hash wt_hash(const void *data, size_t len);
 uint64_t wt_hash64(const void *data, size_t len);
 
-/* Streaming XXH3-128. new: NULL when out of memory. free(NULL) is fine. */
+/* Streaming XXH3. new: NULL when out of memory. free(NULL) is fine. */
 struct wt_hasher;
 struct wt_hasher *wt_hasher_new(void);
 void wt_hasher_reset(struct wt_hasher *h);
 void wt_hasher_add(struct wt_hasher *h, const void *data, size_t len);
 struct wt_hash wt_hasher_end(const struct wt_hasher *h);
+uint64_t wt_hasher_end64(const struct wt_hasher *h); /* as wt_hash64 */
 void wt_hasher_free(struct wt_hasher *h);
 
 enum { WT_HASH_HEX = 33 };

@@ -5,10 +5,11 @@
  * are dirty there, which means that bit 0 of their mask is clear, until each was copied to cold and
  * read back; and no copy leaves the home before a manifest says that all are flushed.
  *
- * Happy path: a data set loaded from the cold tier is added; moves that end say hold and lose; each
- * such change goes to the journal through `changed`. A new generation takes over what the old one
- * had of the same shards (same number, same hash); the old one stays, as retired, until no job uses
- * it and no tier holds what is left of it. Failures: out of memory on add, nothing changed then.
+ * Happy path: a data set loaded from the cold tier is prepared (by a worker, for there may be
+ * millions of shards) and enters; moves that end say hold and lose; each such change goes to the
+ * journal through `changed`. A new generation takes over what the old one had of the same shards
+ * (same number, same hash); the old one stays, as retired, until no job uses it and no tier holds
+ * what is left of it. Failures: out of memory on prepare and enter, nothing changed then.
  */
 #ifndef WT_DAEMON_CATALOG_H
 #define WT_DAEMON_CATALOG_H
@@ -51,12 +52,18 @@ struct wt_catalog_set {
     uint64_t coming[WT_TIERS_MAX], leaving[WT_TIERS_MAX]; /* that moves bring and remove */
     uint64_t quota[WT_TIERS_MAX];                         /* bytes; UINT64_MAX: none */
     uint64_t granted[WT_TIERS_MAX];                       /* in the planner's pass under way */
-    uint64_t kept;  /* shards that are pinned or wanted somewhere */
-    bool limited;   /* it has a quota somewhere */
+    uint64_t kept;                     /* shards that are pinned or wanted somewhere */
+    uint64_t kept_bytes[WT_TIERS_MAX]; /* of these, in each tier */
+    bool limited;                      /* it has a quota somewhere */
+    bool pins_due;                     /* shards from pins_at on are still to be given their pins */
+    uint64_t pins_at;
     uint64_t dirty; /* shards that cold is not known to have */
     int home; /* tier it was landed in and is not flushed from; 0: cold; -1: one that this daemon
                  has not */
     bool retired;
+    /* until it enters: */
+    const struct wt_catalog_set *old; /* the generation that it was compared with, */
+    uint8_t *same;                    /* ... a bit for each shard that both have */
 };
 
 struct wt_catalog {
@@ -73,14 +80,24 @@ struct wt_catalog {
     void (*changed)(void *arg, const struct wt_catalog_set *set, uint64_t shard, uint32_t tier,
                     bool held);
     void *arg;
+    /* Frees a set that was taken out (wt_catalog_set_free); NULL: at once. */
+    void (*dispose)(void *arg, struct wt_catalog_set *set);
     struct wt_clock clock; /* dates heat and residency */
 };
 
 void wt_catalog_init(struct wt_catalog *c, uint32_t n_tiers);
 void wt_catalog_free(struct wt_catalog *c);
 
-/* Takes *d over on success. *out is the set that now stands for the name: the old one when the
- * manifest is the same (d is freed then). */
+/* Makes a set of *d, which it takes over on success. Any thread; `old`, the current generation
+ * (NULL: there is none), must stay meanwhile. */
+int wt_catalog_prepare(struct wt_dataset *d, struct wt_hash manifest,
+                       const struct wt_catalog_set *old, struct wt_catalog_set **out,
+                       struct wt_err *err);
+/* From now on it stands for its name. On failure the set is the caller's still. */
+int wt_catalog_enter(struct wt_catalog *c, struct wt_catalog_set *set, struct wt_err *err);
+void wt_catalog_set_free(struct wt_catalog_set *set);
+/* Both. Takes *d over on success. *out is the set that now stands for the name: the old one when
+ * the manifest is the same (d is freed then). */
 int wt_catalog_add(struct wt_catalog *c, struct wt_dataset *d, struct wt_hash manifest,
                    struct wt_catalog_set **out, struct wt_err *err);
 /* generation 0: the current one. NULL: not there. */
@@ -115,6 +132,11 @@ static inline uint8_t wt_catalog_bound(const struct wt_catalog_set *set, uint64_
     return (uint8_t)(s->pin | s->want | home);
 }
 
+/* What the functions below do, on a set that has not entered yet: nobody is told. */
+bool wt_set_hold(struct wt_catalog_set *set, uint64_t shard, uint32_t tier, uint32_t since);
+bool wt_set_lose(struct wt_catalog_set *set, uint64_t shard, uint32_t tier);
+void wt_set_keep(struct wt_catalog_set *set, uint64_t shard, uint8_t pin, uint8_t want);
+
 /* Sets which tiers must have the shard, by pins and by requests. */
 void wt_catalog_keep(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard, uint8_t pin,
                      uint8_t want);
@@ -130,8 +152,6 @@ void wt_catalog_quota(struct wt_catalog_set *set, uint32_t tier, uint64_t bytes)
  */
 void wt_catalog_hold(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
                      uint32_t tier, uint32_t now, bool sure);
-/* The tiers of this mask are believed to hold what they hold, no longer seen. */
-void wt_catalog_doubt(struct wt_catalog_set *set, uint8_t tiers);
 void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard,
                      uint32_t tier);
 

@@ -206,7 +206,8 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **co
 static int start_side(struct wt_control *c, struct side *side, uv_loop_t *loop, const char *what,
                       int fd, const struct wt_pem *pem, struct wt_err *err) {
     side->control = c;
-    struct wt_server_opts o = {.what = what,
+    snprintf(side->what, sizeof side->what, "%s", what);
+    struct wt_server_opts o = {.what = side->what,
                                .fd = fd,
                                .cert = pem ? pem->cert : NULL,
                                .key = pem ? pem->key : NULL,
@@ -244,6 +245,8 @@ static int start_remote(struct wt_control *c, uv_loop_t *loop, struct wt_err *er
     c->remote.remote = true;
     if (rc == 0)
         rc = start_side(c, &c->remote, loop, c->o.address, fd, &pem, err);
+    if (rc == 0)
+        c->pem = wt_pem_hash(&pem);
     wt_pem_free(&pem);
     return rc < 0 ? wt_err_wrap(err, "listen") : 0;
 }
@@ -268,13 +271,32 @@ int wt_control_new(uv_loop_t *loop, const struct wt_control_opts *opts, const st
     return rc;
 }
 
-int wt_control_token(struct wt_control *c, const char *token_file, struct wt_err *err) {
+/* The server goes on with the certificate that it has where nothing has changed. */
+static int renew(struct wt_control *c, const struct wt_control_opts *opts, struct wt_err *err) {
+    struct wt_pem pem = {0};
+    int rc = wt_pem_read(opts->cert_file, opts->key_file, &pem, err);
+    if (rc < 0)
+        return rc;
+    struct wt_hash hash = wt_pem_hash(&pem);
+    if (!wt_hash_equal(hash, c->pem))
+        rc = wt_server_renew(&c->remote.server, pem.cert, pem.key, err);
+    if (rc == 0)
+        c->pem = hash;
+    wt_pem_free(&pem);
+    return rc;
+}
+
+int wt_control_reload(struct wt_control *c, const struct wt_control_opts *opts,
+                      struct wt_err *err) {
     char token[WT_TOKEN_MAX];
     if (!c->remote.open)
         return 0;
-    int rc = wt_token_read(token_file, token, err);
+    int rc = wt_token_read(opts->token_file, token, err);
+    if (rc == 0)
+        rc = renew(c, opts, err);
     if (rc == 0)
         memcpy(c->token, token, sizeof token);
+    explicit_bzero(token, sizeof token);
     return rc;
 }
 

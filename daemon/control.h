@@ -56,8 +56,9 @@ struct wt_control_opts {
 struct wt_control;
 int wt_control_new(uv_loop_t *loop, const struct wt_control_opts *opts, const struct wt_log *log,
                    struct wt_control **out, struct wt_err *err);
-/* Reads the token again; on failure the old one stays. */
-int wt_control_token(struct wt_control *c, const char *token_file, struct wt_err *err);
+/* Reads token, certificate and key again: for those who connect from now on. On failure all stay
+ * as they were. */
+int wt_control_reload(struct wt_control *c, const struct wt_control_opts *opts, struct wt_err *err);
 /* Answers what is pending with 503, ends streams, removes the socket; `stopped` is called on the
  * loop; then free. */
 void wt_control_stop(struct wt_control *c, void (*stopped)(void *arg), void *arg);

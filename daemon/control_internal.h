@@ -5,6 +5,7 @@
 #define WT_DAEMON_CONTROL_INTERNAL_H
 
 #include "core/bytes.h"
+#include "core/sum.h"
 #include "daemon/control.h"
 #include "daemon/listen.h"
 #include "daemon/remote.h"
@@ -35,6 +36,7 @@ struct side { /* a listening socket */
     struct wt_control *control;
     struct wt_server server;
     bool remote, open;
+    char what[300]; /* for messages */
 };
 
 struct wt_control {
@@ -43,6 +45,7 @@ struct wt_control {
     struct wt_control_opts o;
     char path[108];
     char token[WT_TOKEN_MAX];
+    struct wt_hash pem; /* of certificate and key */
     struct pending *first;
     bool stopping;
     uint64_t requests, failed;

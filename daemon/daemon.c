@@ -1,19 +1,21 @@
 /* Start, tick, reload and stop; see daemon.h. */
 #include "daemon/daemon.h"
 
+#include "daemon/dispose.h"
 #include "daemon/heat.h"
 #include "daemon/notify.h"
 #include "daemon/routes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum {
     USAGE_MS = 10000,     /* between questions how full the tiers are */
-    RECONCILE_MS = 30000, /* between looks at copies that could not be confirmed; also the longest
-                             pause between passes of the policy */
+    RECONCILE_MS = 30000, /* between looks at copies that could not be confirmed, and at the time
+                             that has passed for the policy */
     DOUBT_MS = 2000,      /* between looks at copies that jobs did not find */
     FIND_MS = 60000,      /* between attempts to load data sets that could not be loaded */
 };
@@ -27,7 +29,7 @@ uint32_t wt_daemon_now_s(const struct wt_daemon *d) {
 }
 
 bool wt_daemon_active(const struct wt_daemon *d) {
-    return d->lock && wt_lock_held(d->lock) && d->state && !d->stopping;
+    return d->lock && wt_lock_held(d->lock) && d->inherited && !d->stopping;
 }
 
 /* At four times an epoch the heat of what was read at its begin and at its end differs by less than
@@ -52,7 +54,7 @@ static void on_residency(void *arg, const struct wt_catalog_set *set, uint64_t s
         wt_daemon_home_is_bad(d, set, shard, "gone");
     if (d->planner)
         wt_planner_touched(d->planner, set, shard);
-    if (d->state && !d->applying)
+    if (d->state)
         wt_state_note(d->state, set, shard, tier, held);
 }
 
@@ -61,12 +63,27 @@ static bool may_change(void *arg) {
     return d->lock && wt_lock_held(d->lock);
 }
 
+/* By a worker. A new generation takes over what the old one has. */
+static void on_set_prepared(void *arg, struct wt_catalog_set *set) {
+    const struct wt_daemon *d = arg;
+    if (d->state && !set->old)
+        wt_state_fill(d->state, &d->catalog.clock, set);
+}
+
+static void free_set(void *set) {
+    wt_catalog_set_free(set);
+}
+
+static void on_set_left(void *arg, struct wt_catalog_set *set) {
+    const struct wt_daemon *d = arg;
+    wt_dispose(d->loop, free_set, set);
+}
+
 static void on_set_added(void *arg, struct wt_catalog_set *set) {
     struct wt_daemon *d = arg;
-    d->applying = true; /* what is remembered is noted already */
-    if (d->state)
-        wt_state_apply(d->state, &d->catalog, set);
-    d->applying = false;
+    void *known = d->state ? wt_state_forget(d->state, set->d.m.name) : NULL;
+    if (known)
+        wt_dispose(d->loop, free, known);
     wt_reconcile_kick(d->reconcile);
     /* Moves of the last moments may not have been noted, or another daemon may have made some. */
     wt_reconcile_find(d->reconcile, set);
@@ -98,8 +115,10 @@ static void on_damage(void *arg, struct wt_catalog_set *set, uint64_t shard, uin
         wt_daemon_home_is_bad(d, set, shard, "damaged");
         return;
     }
-    if (wt_mover_repair(d->mover, set, shard, tier, room) < 0) /* met again by its entry */
+    if (wt_mover_repair(d->mover, set, shard, tier, room) < 0) { /* met again by its entry */
         wt_catalog_hold(&d->catalog, set, shard, tier, wt_daemon_now_s(d), false);
+        wt_reconcile_doubtful(d->reconcile);
+    }
 }
 
 void wt_daemon_find_sets(struct wt_daemon *d) {
@@ -126,53 +145,19 @@ static void tell_status(struct wt_daemon *d) {
 /* Another daemon may have moved things meanwhile: nothing above cold is sure any more, and there
  * may be copies that we do not know of. */
 static void doubt_everything(struct wt_daemon *d) {
-    for (size_t i = 0; i < d->catalog.n_sets; i++) {
-        wt_catalog_doubt(d->catalog.set[i], UINT8_MAX);
+    for (uint32_t t = 1; t < d->n_tiers; t++)
+        wt_reconcile_doubt(d->reconcile, t);
+    for (size_t i = 0; i < d->catalog.n_sets; i++)
         if (!d->catalog.set[i]->retired)
             wt_reconcile_find(d->reconcile, d->catalog.set[i]);
-    }
 }
 
-static int open_state(struct wt_daemon *d) {
-    struct wt_err err = {0};
-    struct wt_rules_opts o = {.loop = d->loop,
-                              .folder = d->conf.state_folder,
-                              .tier = d->conf.tier,
-                              .n_tiers = d->n_tiers,
-                              .catalog = &d->catalog,
-                              .places = d->places,
-                              .log = &d->log,
-                              .changed = on_rules,
-                              .arg = d};
-    int rc =
-        wt_state_open(d->conf.state_folder, d->conf.tier, d->n_tiers, &d->log, &d->state, &err);
-    if (rc == 0)
-        rc = wt_rules_open(&o, &d->rules, &err);
-    if (rc < 0) {
-        wt_log(&d->log, WT_LOG_ERROR, "%s", err.text);
-        d->failed = true;
-        wt_daemon_stop(d);
-    }
-    return rc;
-}
-
-static void on_lock(void *arg, bool held) {
+/* The lock is held, what is remembered has been read, pins and quotas are known. */
+static void lead(void *arg) {
     struct wt_daemon *d = arg;
-    if (d->stopping)
+    if (!wt_lock_held(d->lock))
         return;
-    if (!held) {
-        wt_planner_enable(d->planner, false);
-        wt_mover_enable(d->mover, false);
-        wt_requests_abort(d->requests, "this daemon lost its lock and moves nothing any more");
-        wt_daemon_watch(d);
-        wt_scrub_enable(d->scrub, false);
-        tell_status(d);
-        return;
-    }
-    if (d->rules)
-        wt_rules_reread(d->rules);
-    if (!d->state && open_state(d) < 0)
-        return;
+    d->inherited = true;
     wt_log(&d->log, WT_LOG_INFO, "the lock in tier %s is held: moves may begin",
            wt_tier_name(d->tier[0]));
     doubt_everything(d);
@@ -186,6 +171,83 @@ static void on_lock(void *arg, bool held) {
     wt_daemon_watch(d);
     wt_scrub_enable(d->scrub, true);
     tell_status(d);
+}
+
+static int open_rules(struct wt_daemon *d, struct wt_err *err) {
+    struct wt_rules_opts o = {.loop = d->loop,
+                              .folder = d->conf.state_folder,
+                              .tier = d->conf.tier,
+                              .n_tiers = d->n_tiers,
+                              .catalog = &d->catalog,
+                              .places = d->places,
+                              .cold = d->tier[0],
+                              .may = may_change,
+                              .inherited = lead,
+                              .log = &d->log,
+                              .changed = on_rules,
+                              .arg = d};
+    return wt_rules_open(&o, &d->rules, err);
+}
+
+static void work_open(uv_work_t *work) {
+    struct wt_daemon *d = work->data;
+    wt_state_open(d->conf.state_folder, d->conf.tier, d->n_tiers, &d->log, &d->open_state,
+                  &d->open_err);
+}
+
+static void on_state_open(uv_work_t *work, int status) {
+    struct wt_daemon *d = work->data;
+    struct wt_err err = d->open_err;
+    d->opening = false;
+    if (d->stopping) {
+        wt_state_free(d->open_state);
+        wt_daemon_part_stopped(d);
+        return;
+    }
+    d->state = d->open_state;
+    if (status == 0 && d->state && open_rules(d, &err) == 0) {
+        if (wt_lock_held(d->lock))
+            wt_rules_inherit(d->rules);
+        return;
+    }
+    wt_log(&d->log, WT_LOG_ERROR, "%s", err.text);
+    d->failed = true;
+    wt_daemon_stop(d);
+}
+
+/* What is remembered of many shards takes a while to read. */
+static void open_state(struct wt_daemon *d) {
+    if (d->opening)
+        return;
+    d->open_work.data = d;
+    d->open_state = NULL;
+    d->opening = uv_queue_work(d->loop, &d->open_work, work_open, on_state_open) == 0;
+    if (d->opening)
+        return;
+    wt_log(&d->log, WT_LOG_ERROR, "state_folder %s: no worker to read it", d->conf.state_folder);
+    d->failed = true;
+    wt_daemon_stop(d);
+}
+
+static void on_lock(void *arg, bool held) {
+    struct wt_daemon *d = arg;
+    if (d->stopping)
+        return;
+    if (!held) {
+        d->inherited = false;
+        wt_planner_enable(d->planner, false);
+        wt_mover_enable(d->mover, false);
+        wt_requests_abort(d->requests, "this daemon lost its lock and moves nothing any more");
+        wt_daemon_watch(d);
+        wt_scrub_enable(d->scrub, false);
+        tell_status(d);
+        return;
+    }
+    if (!d->state) {
+        open_state(d);
+        return;
+    }
+    wt_rules_inherit(d->rules);
 }
 
 /* ---- tick ---- */
@@ -244,8 +306,8 @@ void wt_daemon_on_tick(uv_timer_t *timer) {
     if (due(&d->usage_ms, now, USAGE_MS))
         wt_planner_ask_usage(d->planner);
     if (due(&d->reconciled_ms, now, RECONCILE_MS)) {
-        wt_reconcile_kick(d->reconcile);
-        wt_planner_kick(d->planner);
+        wt_reconcile_again(d->reconcile);
+        wt_planner_look(d->planner);
     }
     if (due(&d->ruled_ms, now, FIND_MS))
         wt_rules_retry(d->rules);
@@ -280,6 +342,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     wt_catalog_init(&d->catalog, d->n_tiers);
     wt_clock_start(&d->catalog.clock, (uint32_t)time(NULL), uv_hrtime);
     d->catalog.changed = on_residency;
+    d->catalog.dispose = on_set_left;
     d->catalog.arg = d;
     d->catalog.tiers = d->conf.tier;
     int rc = wt_mover_new(d->loop, d->tier, &d->catalog, &d->conf.mover, &d->log, &d->mover, err);
@@ -295,7 +358,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
                                                           .mover = d->mover,
                                                           .conf = &d->conf.policy,
                                                           .report_ms = &d->conf.report_interval});
-    d->datasets = wt_datasets_new(d->tier[0], &d->catalog, &d->log);
+    d->datasets = wt_datasets_new(d->loop, d->tier[0], &d->catalog, &d->log);
     d->reconcile = wt_reconcile_new(d->loop, d->tier, &d->catalog, &d->log);
     d->scrub = wt_scrub_new(d->loop, d->tier, &d->catalog, d->mover, &d->conf.scrub, &d->log);
     d->places = wt_places_new(d->tier, &d->catalog);
@@ -326,6 +389,7 @@ static int make_parts(struct wt_daemon *d, struct wt_err *err) {
     wt_scrub_on_damage(d->scrub, on_damage, d);
     wt_scrub_on_cold(d->scrub, wt_daemon_cold_is_bad, d);
     wt_jobs_on_remove(d->jobs, on_job_removed, d);
+    wt_datasets_on_prepare(d->datasets, on_set_prepared, d);
     wt_datasets_on_added(d->datasets, on_set_added, d);
     wt_daemon_half_life(d);
     return 0;
@@ -351,6 +415,7 @@ static void start_timers(struct wt_daemon *d) {
     uv_timer_init(d->loop, &d->hurry);
     d->tick.data = d->watchdog.data = d->hurry.data = d;
     d->timers_open = true;
+    wt_turns_start(&d->turns, d->loop);
     uv_timer_start(&d->tick, wt_daemon_on_tick, d->conf.tick, d->conf.tick);
     uint64_t alive = wt_notify_interval();
     if (alive)

@@ -26,6 +26,7 @@
 #include "daemon/requests.h"
 #include "daemon/rules.h"
 #include "daemon/state.h"
+#include "daemon/turns.h"
 
 struct wt_read_stats { /* reported by jobs; hits + misses = reads */
     uint64_t reads, hits, misses, bytes;
@@ -40,7 +41,7 @@ struct wt_daemon {
     struct wt_tier *tier[WT_TIERS_MAX];
     uint32_t n_tiers;
     struct wt_catalog catalog;
-    struct wt_state *state; /* NULL while standing by for the first time */
+    struct wt_state *state; /* NULL until the lock was held, and what is remembered has been read */
     struct wt_rules *rules; /* the same */
     struct wt_events *events;
     struct wt_places *places;
@@ -61,15 +62,20 @@ struct wt_daemon {
     uint64_t saved_ms, usage_ms, found_ms, reconciled_ms, ruled_ms; /* when each was last done */
     uint64_t job_expired;
     uint64_t doubted_ms;
-    bool doubts;                           /* copies are in doubt that jobs did not find */
-    uint64_t losses[WT_TIERS_MAX];         /* of each tier that are known, */
-    uint64_t downs[WT_TIERS_MAX];          /* and when its copies were last doubted */
-    bool applying;                         /* the state is put into the catalog */
+    bool doubts;                   /* copies are in doubt that jobs did not find */
+    uint64_t losses[WT_TIERS_MAX]; /* of each tier that are known, */
+    uint64_t downs[WT_TIERS_MAX];  /* and when its copies were last doubted */
+    bool inherited;                /* it leads: all that it needs to know has been read */
+    bool opening;                  /* a worker reads the state: */
+    uv_work_t open_work;
+    struct wt_state *open_state;
+    struct wt_err open_err;
     bool dirty;                            /* something that a snapshot keeps has changed */
     uint8_t was_down, was_full, was_small; /* tiers, as events told last */
     enum { WT_ROLE_UNTOLD, WT_ROLE_LEADER, WT_ROLE_STANDBY } role;
 
     uv_timer_t tick, watchdog, hurry;
+    struct wt_turns turns;
     bool timers_open;
     bool stopping;
     unsigned outstanding; /* parts that still stop */
@@ -99,6 +105,7 @@ bool wt_daemon_active(const struct wt_daemon *d);
 void wt_daemon_half_life(struct wt_daemon *d);
 void wt_daemon_find_sets(struct wt_daemon *d);
 void wt_daemon_on_tick(uv_timer_t *timer);
+void wt_daemon_part_stopped(void *daemon); /* stop.c: one of `outstanding` */
 
 /* watch.c: what happens, for those who follow. Takes fields over. */
 void wt_daemon_event(struct wt_daemon *d, const char *kind, json_t *fields);

@@ -19,6 +19,7 @@ struct want {
 };
 
 struct wt_datasets {
+    uv_loop_t *loop;
     struct wt_tier *cold;
     struct wt_catalog *catalog;
     const struct wt_log *log;
@@ -27,22 +28,35 @@ struct wt_datasets {
     struct wt_load_dataset load; /* of `first`, while loading */
     bool loading, listing, stopping;
     struct wt_req list;
+    uv_work_t work; /* prepares what was loaded */
+    struct wt_catalog_set *old, *set;
+    int rc;
+    struct wt_err err;
+    void (*prepare)(void *arg, struct wt_catalog_set *set);
+    void *prepare_arg;
     void (*added)(void *arg, struct wt_catalog_set *set);
     void *added_arg;
     void (*stopped)(void *arg);
     void *stopped_arg;
 };
 
-struct wt_datasets *wt_datasets_new(struct wt_tier *cold, struct wt_catalog *catalog,
-                                    const struct wt_log *log) {
+struct wt_datasets *wt_datasets_new(uv_loop_t *loop, struct wt_tier *cold,
+                                    struct wt_catalog *catalog, const struct wt_log *log) {
     struct wt_datasets *ds = wt_calloc(1, sizeof *ds);
     if (!ds)
         return NULL;
+    ds->loop = loop;
     ds->cold = cold;
     ds->catalog = catalog;
     ds->log = log;
     ds->last = &ds->first;
     return ds;
+}
+
+void wt_datasets_on_prepare(struct wt_datasets *ds,
+                            void (*prepare)(void *arg, struct wt_catalog_set *set), void *arg) {
+    ds->prepare = prepare;
+    ds->prepare_arg = arg;
 }
 
 void wt_datasets_on_added(struct wt_datasets *ds,
@@ -80,46 +94,91 @@ static void try_stopped(struct wt_datasets *ds) {
 
 static void pump(struct wt_datasets *ds);
 
-static int take(struct wt_datasets *ds, struct wt_load_dataset *load, struct wt_catalog_set **set,
-                struct wt_err *err) {
-    struct wt_catalog_set *old = wt_catalog_find(ds->catalog, load->name, 0);
-    int rc = wt_catalog_add(ds->catalog, &load->dataset, load->manifest_hash, set, err);
-    if (rc < 0) {
-        wt_dataset_free(&load->dataset);
-        return rc;
-    }
-    if (*set == old)
-        return 0;
-    wt_log(ds->log, WT_LOG_INFO,
-           "data set %s: generation %" PRIu64 ", %" PRIu64 " shards, %" PRIu64 " samples",
-           load->name, (*set)->d.m.generation, (*set)->d.m.shards, (*set)->d.m.samples);
-    if (ds->added)
-        ds->added(ds->added_arg, *set);
-    return 0;
-}
-
-static void on_loaded(struct wt_load_dataset *load) {
-    struct wt_datasets *ds = load->arg;
+/* The first one that waits has its answer. */
+static void ended(struct wt_datasets *ds, int rc, const struct wt_err *err,
+                  struct wt_catalog_set *set) {
     ds->loading = false;
-    struct wt_catalog_set *set = NULL;
-    struct wt_err err = load->err;
-    int rc = load->rc;
-    if (rc == 0 && ds->stopping) {
-        wt_dataset_free(&load->dataset);
-        rc = wt_err_set(&err, WT_ECANCELED, "the daemon is stopping");
-    } else if (rc == 0) {
-        rc = take(ds, load, &set, &err);
-    }
-    answer(ds, pop(ds), rc, &err, set);
+    answer(ds, pop(ds), rc, err, set);
     if (ds->stopping)
         try_stopped(ds);
     else
         pump(ds);
 }
 
+/* ---- from what was read to the catalog ---- */
+
+static void prepare(uv_work_t *work) {
+    struct wt_datasets *ds = work->data;
+    struct wt_load_dataset *load = &ds->load;
+    ds->rc = wt_catalog_prepare(&load->dataset, load->manifest_hash, ds->old, &ds->set, &ds->err);
+    if (ds->rc < 0)
+        wt_dataset_free(&load->dataset);
+    else if (ds->prepare)
+        ds->prepare(ds->prepare_arg, ds->set);
+}
+
+static int enter(struct wt_datasets *ds, struct wt_err *err) {
+    struct wt_catalog_set *set = ds->set;
+    int rc = wt_catalog_enter(ds->catalog, set, err);
+    if (rc < 0)
+        return rc;
+    wt_log(ds->log, WT_LOG_INFO,
+           "data set %s: generation %" PRIu64 ", %" PRIu64 " shards, %" PRIu64 " samples",
+           set->d.m.name, set->d.m.generation, set->d.m.shards, set->d.m.samples);
+    if (ds->added)
+        ds->added(ds->added_arg, set);
+    return 0;
+}
+
+static void on_prepared(uv_work_t *work, int status) {
+    struct wt_datasets *ds = work->data;
+    struct wt_err err = ds->err;
+    int rc = ds->rc;
+    if (ds->old)
+        ds->old->moves--;
+    if (rc == 0 && (ds->stopping || status < 0))
+        rc = wt_err_set(&err, WT_ECANCELED, "the daemon is stopping");
+    if (rc == 0)
+        rc = enter(ds, &err);
+    if (rc < 0)
+        wt_catalog_set_free(ds->set);
+    ended(ds, rc, &err, rc == 0 ? ds->set : NULL);
+}
+
+static int start_prepare(struct wt_datasets *ds, struct wt_catalog_set *old, struct wt_err *err) {
+    ds->work.data = ds;
+    ds->old = old;
+    ds->set = NULL;
+    ds->rc = 0;
+    ds->err = (struct wt_err){0};
+    int rc = uv_queue_work(ds->loop, &ds->work, prepare, on_prepared);
+    if (rc < 0)
+        return wt_err_sys(err, -rc, "data set %s: no worker", ds->load.name);
+    if (old)
+        old->moves++; /* so that it stays */
+    return 0;
+}
+
+static void on_loaded(struct wt_load_dataset *load) {
+    struct wt_datasets *ds = load->arg;
+    struct wt_catalog_set *old = wt_catalog_find(ds->catalog, load->name, 0);
+    struct wt_err err = load->err;
+    int rc = load->rc;
+    if (rc == 0 && ds->stopping)
+        rc = wt_err_set(&err, WT_ECANCELED, "the daemon is stopping");
+    if (rc == 0 && !load->unchanged)
+        rc = start_prepare(ds, old, &err);
+    if (rc == 0 && !load->unchanged)
+        return;
+    wt_dataset_free(&load->dataset);
+    ended(ds, rc, &err, rc == 0 ? old : NULL);
+}
+
 static void pump(struct wt_datasets *ds) {
     while (ds->first && !ds->loading && !ds->stopping) {
-        ds->load = (struct wt_load_dataset){.tier = ds->cold, .done = on_loaded, .arg = ds};
+        const struct wt_catalog_set *old = wt_catalog_find(ds->catalog, ds->first->name, 0);
+        ds->load = (struct wt_load_dataset){
+            .tier = ds->cold, .known = old ? &old->manifest : NULL, .done = on_loaded, .arg = ds};
         snprintf(ds->load.name, sizeof ds->load.name, "%s", ds->first->name);
         int rc = wt_load_dataset(&ds->load);
         ds->loading = rc == 0;

@@ -1,10 +1,10 @@
 /*
  * Finds data sets and loads them from the cold tier into the catalog.
  *
- * Happy path: a name is wanted; its manifest and shards.idx are read; the catalog has it; `done`
- * says so. Names come from jobs, from POST /v1/datasets, from the state folder, and from one
- * shallow LIST of the cold tier. Failures: those of the load go to `done`; a folder without
- * manifest is no data set.
+ * Happy path: a name is wanted; its manifest and shards.idx are read; a worker prepares the set,
+ * for it may have millions of shards; the catalog has it; `done` says so. Names come from jobs,
+ * from POST /v1/datasets, from the state folder, and from one shallow LIST of the cold tier.
+ * Failures: those of the load go to `done`; a folder without manifest is no data set.
  */
 #ifndef WT_DAEMON_DATASETS_H
 #define WT_DAEMON_DATASETS_H
@@ -13,13 +13,18 @@
 #include "daemon/catalog.h"
 #include "tiers/tier.h"
 
+#include <uv.h>
+
 /* rc, err: of the load; set: what stands in the catalog when rc = 0. */
 typedef void (*wt_dataset_done)(void *arg, int rc, const struct wt_err *err,
                                 struct wt_catalog_set *set);
 
 struct wt_datasets;
-struct wt_datasets *wt_datasets_new(struct wt_tier *cold, struct wt_catalog *catalog,
-                                    const struct wt_log *log);
+struct wt_datasets *wt_datasets_new(uv_loop_t *loop, struct wt_tier *cold,
+                                    struct wt_catalog *catalog, const struct wt_log *log);
+/* `prepare`: a set is about to enter the catalog. Called by a worker. */
+void wt_datasets_on_prepare(struct wt_datasets *ds,
+                            void (*prepare)(void *arg, struct wt_catalog_set *set), void *arg);
 /* `added`: a set, or a new generation of one, came into the catalog. */
 void wt_datasets_on_added(struct wt_datasets *ds,
                           void (*added)(void *arg, struct wt_catalog_set *set), void *arg);

@@ -319,6 +319,8 @@ static void control(struct page *p) {
     number(p, "control_event_streams", "gauge", "Readers that follow events.", s.streams);
     family(p, "control_request_seconds", "histogram", "From a request's end to its answer.");
     histogram(p, "control_request_seconds", "", &s.latency);
+    family(p, "loop_turn_seconds", "histogram", "What the loop did between two waits.");
+    histogram(p, "loop_turn_seconds", "", &p->d->turns.hist);
 }
 
 void wt_route_metrics(void *arg, struct wt_call *call) {

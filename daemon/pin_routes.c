@@ -177,8 +177,9 @@ void wt_route_pin(void *arg, struct wt_call *call) {
     if (wt_refuse_standby(d, call))
         return;
     struct pinning *p = wt_calloc(1, sizeof *p);
-    int rc = p ? wt_read_selector(call->body, &p->selector, &err)
-               : wt_err_set(&err, WT_ENOMEM, "out of memory");
+    int rc = p ? wt_rules_may_change(d->rules, &err) : wt_err_set(&err, WT_ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = wt_read_selector(call->body, &p->selector, &err);
     if (rc == 0) {
         *p =
             (struct pinning){.d = d, .call = call, .selector = p->selector, .tier = d->n_tiers - 1};
@@ -201,7 +202,9 @@ void wt_route_unpin(void *arg, struct wt_call *call) {
     uint32_t tier = 0;
     if (wt_refuse_standby(d, call))
         return;
-    int rc = wt_read_selector(call->body, &s, &err);
+    int rc = wt_rules_may_change(d->rules, &err);
+    if (rc == 0)
+        rc = wt_read_selector(call->body, &s, &err);
     if (rc == 0)
         rc = wt_read_tier(d, call->body, &tier, &err);
     uint8_t tiers = UINT8_MAX;
@@ -246,7 +249,9 @@ void wt_route_quota(void *arg, struct wt_call *call) {
     uint64_t bytes = 0;
     if (wt_refuse_standby(d, call))
         return;
-    int rc = wt_read_selector(call->body, &s, &err);
+    int rc = wt_rules_may_change(d->rules, &err);
+    if (rc == 0)
+        rc = wt_read_selector(call->body, &s, &err);
     if (rc == 0 && s.lot[0])
         rc = wt_err_set(&err, WT_EINVAL, "a quota is for a whole data set; leave out 'lot'");
     if (rc == 0)

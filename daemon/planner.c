@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    REST = 4,         /* passes by frequency take a fifth of the time at most */
+    REST = 4,         /* passes by frequency take a fifth of the time at most, */
+    IDLE_REST = 5000, /* ... and where nothing happens a five-thousandth */
     COALESCE_MS = 50, /* what happens within makes one pass */
     SOON_MS = 10,
     SLICE = 20000, /* shards: a few milliseconds */
@@ -24,6 +25,7 @@ struct fill { /* how full a tier is, and how full it may be */
     bool stale;             /* what is asked now was asked before that, or before a reload */
     uint64_t capacity, own; /* that counts; the tier's own, 0: unlimited */
     struct wt_usage usage; /* also by what the catalog does not know: of others, or not found yet */
+    uint64_t told;         /* what was used when the policy was last told */
 };
 
 struct wt_planner {
@@ -37,7 +39,9 @@ struct wt_planner {
     struct wt_policy *policy;
     struct wt_foresee *foresee;
     uint64_t shape, passes;
-    uint64_t spent_ns, rested_ms; /* by the pass; when the next one may begin */
+    uint64_t spent_ns, rested_ms; /* by the pass; when the next one may begin, */
+    uint64_t idle_ms;             /* ... and though nothing happened */
+    uint64_t stayed_ms;           /* what came lately may leave from then on; 0: nothing did */
     double half_life;
     uint32_t now; /* second of the pass */
     struct fill fill[WT_TIERS_MAX];
@@ -200,6 +204,7 @@ static struct wt_policy_view view_of(struct wt_planner *p) {
 
 void wt_planner_touched(struct wt_planner *p, const struct wt_catalog_set *set, uint64_t shard) {
     struct wt_policy_view view = view_of(p);
+    p->stayed_ms = uv_now(p->timer.loop) + UINT64_C(1000) * p->o.conf->min_stay + 1000;
     wt_foresee_touch(p->foresee, &view, set, shard, uv_now(p->timer.loop));
 }
 
@@ -266,6 +271,7 @@ static void on_timer(uv_timer_t *timer) {
     p->passes++;
     wt_quota_drain(p->o.catalog, p->o.mover, p->now, p->half_life);
     p->rested_ms = uv_now(timer->loop) + COALESCE_MS + REST * p->spent_ns / 1000000;
+    p->idle_ms = uv_now(timer->loop) + IDLE_REST * p->spent_ns / 1000000;
     if (p->again)
         pass_soon(p);
 }
@@ -279,6 +285,15 @@ void wt_planner_kick(struct wt_planner *p) {
     if (wt_foresee_active(p->foresee) &&
         (!uv_is_active((uv_handle_t *)&p->ahead) || uv_timer_get_due_in(&p->ahead) > SOON_MS))
         uv_timer_start(&p->ahead, on_ahead, SOON_MS, 0);
+}
+
+void wt_planner_look(struct wt_planner *p) {
+    uint64_t now = uv_now(p->timer.loop);
+    bool stayed = p->stayed_ms && now >= p->stayed_ms;
+    if (stayed)
+        p->stayed_ms = 0;
+    if (stayed || now >= p->idle_ms)
+        wt_planner_kick(p);
 }
 
 void wt_planner_enable(struct wt_planner *p, bool on) {
@@ -343,6 +358,14 @@ static void take_figure(const struct wt_planner *p, struct fill *u, uint64_t sai
     wt_usage_take(&u->usage, &now, said, p->o.catalog->used[u->tier]);
 }
 
+/* A figure that is about the last one changes nothing. */
+static bool is_news(const struct wt_planner *p, const struct fill *u) {
+    uint64_t used = used_of(p, u->tier);
+    uint64_t differ = used > u->told ? used - u->told : u->told - used;
+    return !u->heard || (u->capacity && differ > u->capacity >> 8) ||
+           used > wt_planner_mark(p, u->tier);
+}
+
 static void on_usage(struct wt_req *req) {
     struct fill *u = req->arg;
     struct wt_planner *p = u->planner;
@@ -353,11 +376,15 @@ static void on_usage(struct wt_req *req) {
     if (stale && !p->stopping) {
         ask_usage(p, u);
     } else if (req->rc == 0) {
+        bool resized = u->own != req->capacity;
         u->own = req->capacity;
         limit(p, u);
         take_figure(p, u, req->used);
-        u->heard = true;
-        wt_planner_kick(p);
+        if (resized || is_news(p, u)) {
+            u->heard = true;
+            u->told = used_of(p, u->tier);
+            wt_planner_kick(p);
+        }
     } else if (req->rc == WT_EUNSUPPORTED) {
         u->heard = true;
     }

@@ -27,6 +27,8 @@ struct wt_planner;
 struct wt_planner *wt_planner_new(uv_loop_t *loop, const struct wt_planner_opts *opts);
 /* A pass soon. Cheap: many calls make one pass. Nothing happens while it is off (as it begins). */
 void wt_planner_kick(struct wt_planner *p);
+/* The same though nothing happened, for time passes: the longer a pass takes, the seldomer. */
+void wt_planner_look(struct wt_planner *p);
 void wt_planner_enable(struct wt_planner *p, bool on);
 /* Heat halves in this time. */
 void wt_planner_half_life(struct wt_planner *p, double seconds);

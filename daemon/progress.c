@@ -196,8 +196,10 @@ static void count_read(struct wt_daemon *d, struct wt_job *job, const struct wt_
     wt_heat_add(&s->heat, &s->heated, wt_daemon_now_s(d), wt_planner_get_half_life(d->planner),
                 read->bytes, wt_catalog_size(job->set, read->shard));
     /* Read below where we believe a copy: it may be gone, it is looked at soon. */
-    if (read->tier >= 0)
+    if (read->tier >= 0 && s->sure >> read->tier > 1) {
         s->sure &= (uint8_t)((2u << read->tier) - 1);
+        wt_reconcile_doubtful(d->reconcile);
+    }
     wt_job_read(job, read);
     job->least_bytes += (double)read->bytes * wt_foresee_cold(wt_planner_foresee(d->planner),
                                                               wt_planner_above(d->planner));

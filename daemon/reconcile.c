@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBES = 8, SLICE = 50000, FINDS_MAX = 4096 };
+enum { PROBES = 32, SLICE = 50000, FINDS_MAX = 4096 };
 
 struct probe {
     struct wt_reconcile *r;
@@ -35,6 +35,7 @@ struct wt_reconcile {
     const struct wt_log *log;
     uint64_t at, shape; /* next shard of all, valid for this shape of the catalog */
     bool pass, again;   /* a pass is under way; one more is to follow */
+    bool left;          /* there may be copies that are not sure */
     uint8_t doubt;      /* tiers of which nothing is sure: the pass says so, shard by shard, */
     uint64_t doubted;   /* up to this one */
     struct probe probe[PROBES];
@@ -148,6 +149,7 @@ static struct probe *free_probe(struct wt_reconcile *r) {
 /* One probe for each believed copy of the shard. false: no probe is free. */
 static bool look_at(struct wt_reconcile *r, struct wt_catalog_set *set, uint64_t shard) {
     uint8_t doubt = set->shard[shard].mask & (uint8_t)~set->shard[shard].sure;
+    r->left = r->left || doubt;
     for (uint32_t t = 1; doubt && t < r->catalog->n_tiers; t++) {
         if (!(doubt & (1u << t)) || wt_tier_is_down(r->tier[t]))
             continue;
@@ -310,8 +312,21 @@ void wt_reconcile_kick(struct wt_reconcile *r) {
     if (r->pass)
         return;
     r->pass = true;
+    r->left = false;
     r->at = r->doubted = 0;
     later(r);
+}
+
+void wt_reconcile_doubtful(struct wt_reconcile *r) {
+    r->left = true;
+}
+
+void wt_reconcile_again(struct wt_reconcile *r) {
+    find_again(r);
+    if (r->left)
+        wt_reconcile_kick(r);
+    else if (r->first)
+        later(r);
 }
 
 void wt_reconcile_doubt(struct wt_reconcile *r, uint32_t tier) {

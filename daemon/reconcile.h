@@ -23,8 +23,13 @@ void wt_reconcile_on_damage(struct wt_reconcile *r,
                             void (*damaged)(void *arg, struct wt_catalog_set *set, uint64_t shard,
                                             uint32_t tier),
                             void *arg);
-/* Looks again at everything that is not sure. Cheap when all is. */
+/* Looks again at everything that is not sure. */
 void wt_reconcile_kick(struct wt_reconcile *r);
+/* Some copy is not sure any more: worth a look by and by. */
+void wt_reconcile_doubtful(struct wt_reconcile *r);
+/* The look by and by: where there was something the last time, or has come since, and for the
+ * tiers that could not be listed. Nothing at all when all is sure. */
+void wt_reconcile_again(struct wt_reconcile *r);
 /* Nothing in that tier is sure any more: looks again at all that it is believed to hold. */
 void wt_reconcile_doubt(struct wt_reconcile *r, uint32_t tier);
 /* There may be copies of this set that nobody has noted: find them. */

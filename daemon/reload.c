@@ -2,7 +2,7 @@
  * Reload: what can change in place does, all of it or nothing; see daemon.h.
  *
  * Happy path: read and check the file, compare, apply. Failures: a wrong file, something that needs
- * a restart, a token that cannot be read: named, and all stays as it is.
+ * a restart, a token or certificate that cannot be taken: named, and all stays as it is.
  */
 #include "core/json.h"
 #include "daemon/daemon.h"
@@ -22,7 +22,11 @@ static int read_conf(struct wt_daemon *d, struct wt_daemon_conf *conf, struct wt
         wt_err_wrap(err, "%s: these need a restart", d->conf_path);
         return err->code = WT_EUNSUPPORTED;
     }
-    rc = wt_control_token(d->control, conf->listen_token, err);
+    rc = wt_control_reload(d->control,
+                           &(struct wt_control_opts){.cert_file = conf->listen_cert,
+                                                     .key_file = conf->listen_key,
+                                                     .token_file = conf->listen_token},
+                           err);
     return rc < 0 ? wt_err_wrap(err, "%s: listen", d->conf_path) : 0;
 }
 

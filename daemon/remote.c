@@ -97,6 +97,12 @@ int wt_pem_read(const char *cert_file, const char *key_file, struct wt_pem *pem,
     return 0;
 }
 
+struct wt_hash wt_pem_hash(const struct wt_pem *pem) {
+    struct wt_hash a = wt_hash(pem->cert, strlen(pem->cert));
+    struct wt_hash b = wt_hash(pem->key, strlen(pem->key));
+    return (struct wt_hash){.hi = a.hi ^ (b.hi << 1 | b.hi >> 63), .lo = a.lo ^ b.hi ^ b.lo};
+}
+
 void wt_pem_free(struct wt_pem *pem) {
     if (pem->key)
         explicit_bzero(pem->key, strlen(pem->key));

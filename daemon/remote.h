@@ -8,6 +8,7 @@
 #define WT_DAEMON_REMOTE_H
 
 #include "core/err.h"
+#include "core/sum.h"
 
 #include <stdbool.h>
 
@@ -23,6 +24,7 @@ struct wt_pem {
 };
 int wt_pem_read(const char *cert_file, const char *key_file, struct wt_pem *pem,
                 struct wt_err *err);
+struct wt_hash wt_pem_hash(const struct wt_pem *pem);
 void wt_pem_free(struct wt_pem *pem); /* wipes the key */
 
 /* "HOST:PORT", "[::1]:7443", ":7443" (every address). */

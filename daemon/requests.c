@@ -283,7 +283,7 @@ static int check_free(const struct wt_request *r, struct wt_err *err) {
                           "%" PRIu64 " of its shards were landed there and are not flushed to cold "
                           "yet; wait for the flush, or run 'wafertier flush %s'",
                           landed, r->set->d.m.name);
-    for (uint64_t k = UINT64_MAX; wt_selection_next(&r->selection, &k);)
+    for (uint64_t k = UINT64_MAX; r->set->kept && wt_selection_next(&r->selection, &k);)
         kept += ((r->set->shard[k].pin | r->set->shard[k].want) & r->tiers) != 0;
     return kept ? wt_err_set(err, WT_EEXISTS,
                              "%" PRIu64 " of its shards are pinned there or being warmed; unpin "

@@ -6,6 +6,7 @@
 
 #include "core/mem.h"
 #include "daemon/rules_file.h"
+#include "daemon/small.h"
 #include "daemon/state_file.h"
 
 #include <errno.h>
@@ -21,9 +22,18 @@ struct saver {
     void *arg;
 };
 
+enum { SLICE = 16384 }; /* shards: a millisecond */
+
 struct wt_rules {
     struct wt_rules_opts o;
     struct wt_rule_list list;
+    uv_timer_t timer; /* gives shards their pins */
+    struct wt_small cold;
+    bool unread; /* the cold tier's are not known */
+    bool inheriting;
+    char unread_why[WT_ERR_TEXT];
+    bool told; /* ... and somebody was told */
+    bool push; /* ours are later, or the cold tier has none: it is to get them */
     int dir;
     uv_work_t work;
     bool writing;
@@ -75,12 +85,20 @@ static int load(struct wt_rules *r, struct wt_rule_list *list, struct wt_err *er
     return 0;
 }
 
+static bool may_write(void *arg) {
+    const struct wt_rules *r = arg;
+    return r->o.may(r->o.arg);
+}
+
 int wt_rules_open(const struct wt_rules_opts *opts, struct wt_rules **out, struct wt_err *err) {
     struct wt_rules *r = wt_calloc(1, sizeof *r);
     if (!r)
         return wt_err_set(err, WT_ENOMEM, "pins and quotas: out of memory");
     r->o = *opts;
     r->work.data = r;
+    r->unread = true;
+    r->cold = (struct wt_small){
+        .tier = opts->cold, .key = WT_RULES_KEY, .may = opts->may ? may_write : NULL, .arg = r};
     r->dir = open(opts->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = r->dir < 0 ? wt_err_sys(err, errno, "state_folder %s: cannot be opened", opts->folder)
                         : load(r, &r->list, err);
@@ -88,6 +106,8 @@ int wt_rules_open(const struct wt_rules_opts *opts, struct wt_rules **out, struc
         wt_rules_free(r);
         return rc;
     }
+    uv_timer_init(opts->loop, &r->timer);
+    r->timer.data = r;
     *out = r;
     return 0;
 }
@@ -122,30 +142,58 @@ static struct wt_pin *find_pin(struct wt_rules *r, const struct wt_selector *s, 
     return NULL;
 }
 
-/* Gives each shard of the set the tiers that its pins say. While some pin is not known yet, what a
- * snapshot remembered is added to, not taken away. */
-static int refresh(struct wt_rules *r, struct wt_catalog_set *set) {
-    uint8_t *mask = wt_calloc(set->d.m.shards, 1);
+/* The tiers of shards [first, first + n) by the pins; false: some pin is not known yet. */
+static bool pins_of(const struct wt_rules *r, const struct wt_catalog_set *set, uint64_t first,
+                    uint64_t n, uint8_t *mask) {
     bool all_known = true;
-    if (!mask)
-        return WT_ENOMEM;
+    memset(mask, 0, n);
     for (size_t i = 0; i < r->list.n_pins; i++) {
         const struct wt_pin *p = r->list.pin[i];
         if (strcmp(p->selector.dataset, set->d.m.name) != 0)
             continue;
         all_known = all_known && p->known;
-        for (size_t k = 0; k < p->selection.n; k++)
-            for (uint64_t s = p->selection.range[k].first; s < p->selection.range[k].end; s++)
-                if (s < set->d.m.shards)
-                    mask[s] |= (uint8_t)(1u << p->tier);
+        for (uint64_t s = first - 1; wt_selection_next(&p->selection, &s) && s < first + n;)
+            mask[s - first] |= (uint8_t)(1u << p->tier);
     }
-    for (uint64_t s = 0; s < set->d.m.shards; s++) {
-        uint8_t pin = all_known ? mask[s] : mask[s] | set->shard[s].pin;
+    return all_known;
+}
+
+/* While some pin is not known yet, what a snapshot remembered is added to, not taken away. */
+static void refresh_slice(struct wt_rules *r, struct wt_catalog_set *set) {
+    uint8_t mask[SLICE];
+    uint64_t first = set->pins_at, left = set->d.m.shards - first;
+    uint64_t n = left < SLICE ? left : SLICE;
+    bool all_known = pins_of(r, set, first, n, mask);
+    for (uint64_t s = first; s < first + n; s++) {
+        uint8_t pin = all_known ? mask[s - first] : mask[s - first] | set->shard[s].pin;
         wt_catalog_keep(r->o.catalog, set, s, pin, set->shard[s].want);
     }
-    free(mask);
+    set->pins_at += n;
+    if (set->pins_at < set->d.m.shards)
+        return;
+    set->pins_due = false;
     r->o.changed(r->o.arg);
-    return 0;
+}
+
+static void on_timer(uv_timer_t *timer) {
+    struct wt_rules *r = timer->data;
+    struct wt_catalog *c = r->o.catalog;
+    size_t i = 0;
+    while (i < c->n_sets && !(c->set[i]->pins_due && !c->set[i]->retired))
+        i++;
+    if (i == c->n_sets)
+        return;
+    refresh_slice(r, c->set[i]);
+    uv_timer_start(&r->timer, on_timer, 1, 0);
+}
+
+/* Gives each shard of the set the tiers that its pins say: some at once, the rest of many soon. */
+static void refresh(struct wt_rules *r, struct wt_catalog_set *set) {
+    set->pins_at = 0;
+    set->pins_due = true;
+    refresh_slice(r, set);
+    if (set->pins_due)
+        uv_timer_start(&r->timer, on_timer, 1, 0);
 }
 
 struct question { /* asked of the places */
@@ -173,8 +221,8 @@ static void on_selected(void *arg, int rc, const struct wt_err *err, struct wt_c
         p->known = true;
         set = wt_catalog_find(r->o.catalog, q->selector.dataset, 0);
     }
-    if (p && p->known && set && refresh(r, set) < 0)
-        p->known = false; /* asked again by retry */
+    if (p && p->known && set)
+        refresh(r, set);
     free(q);
 }
 
@@ -199,25 +247,92 @@ void wt_rules_apply(struct wt_rules *r, struct wt_catalog_set *set) {
             ask(r, r->list.pin[i]);
 }
 
-void wt_rules_reread(struct wt_rules *r) {
-    struct wt_rule_list list;
-    struct wt_err err = {0};
-    if (load(r, &list, &err) < 0) {
-        wt_log(r->o.log, WT_LOG_WARN, "%s; pins and quotas stay as they were", err.text);
-        return;
-    }
-    wt_rule_list_free(&r->list);
-    r->list = list;
+static void apply_all(struct wt_rules *r) {
     for (size_t i = 0; i < r->o.catalog->n_sets; i++) {
         struct wt_catalog_set *set = r->o.catalog->set[i];
         for (uint32_t t = 1; t < r->o.n_tiers && !set->retired; t++)
             wt_catalog_quota(set, t, UINT64_MAX);
-        if (!set->retired && refresh(r, set) == 0) /* none is known yet: nothing is taken away */
-            wt_rules_apply(r, set);
+        if (set->retired)
+            continue;
+        refresh(r, set); /* none is known yet: nothing is taken away */
+        wt_rules_apply(r, set);
     }
 }
 
+static void write_next(struct wt_rules *r);
+
+/* What the cold tier has, where that is later than what we have. */
+static void take_cold(struct wt_rules *r) {
+    struct wt_rule_list list;
+    struct wt_err why = {0};
+    size_t dropped = 0;
+    int rc =
+        wt_rules_parse(r->cold.text, r->cold.len, r->o.tier, r->o.n_tiers, &list, &dropped, &why);
+    if (rc < 0) {
+        wt_log(r->o.log, WT_LOG_WARN,
+               "%s in tier %s %s: the pins and quotas of %s/" WT_RULES_NAME " are in force",
+               WT_RULES_KEY, wt_tier_name(r->o.cold), why.text, r->o.folder);
+        return;
+    }
+    r->push = list.change < r->list.change;
+    if (r->push) {
+        wt_rule_list_free(&list);
+        return;
+    }
+    if (list.change > r->list.change)
+        wt_log(r->o.log, WT_LOG_INFO, "%zu pins and %zu quotas are taken over from tier %s",
+               list.n_pins, list.n_quotas, wt_tier_name(r->o.cold));
+    wt_rule_list_free(&r->list);
+    r->list = list;
+    apply_all(r);
+}
+
+static void on_cold_read(void *arg, int rc, const struct wt_err *err) {
+    struct wt_rules *r = arg;
+    if (rc == 0)
+        take_cold(r);
+    else if (rc == WT_EMISSING)
+        r->push = r->list.n_pins + r->list.n_quotas > 0;
+    r->unread = rc < 0 && rc != WT_EMISSING;
+    if (r->unread && rc != WT_ECANCELED && !r->told) {
+        wt_log(r->o.log, WT_LOG_WARN,
+               "pins and quotas cannot be read from the cold tier, tried again later: %s",
+               err->text);
+        r->told = true;
+    }
+    snprintf(r->unread_why, sizeof r->unread_why, "%s", r->unread ? err->text : "");
+    if (r->inheriting && !r->stopped)
+        r->o.inherited(r->o.arg);
+    r->inheriting = false;
+    write_next(r);
+}
+
+static void read_cold(struct wt_rules *r) {
+    if (r->cold.busy || r->writing || r->stopped)
+        return; /* a write's end comes back here */
+    r->cold.done = on_cold_read;
+    wt_small_read(&r->cold);
+}
+
+void wt_rules_inherit(struct wt_rules *r) {
+    r->unread = r->inheriting = true;
+    r->told = false;
+    snprintf(r->unread_why, sizeof r->unread_why, "they are just being read");
+    read_cold(r);
+}
+
+int wt_rules_may_change(const struct wt_rules *r, struct wt_err *err) {
+    if (!r->unread)
+        return 0;
+    return wt_err_set(err, WT_EBUSY,
+                      "pins and quotas cannot be changed before those in the cold tier were read: "
+                      "%s; try again",
+                      r->unread_why);
+}
+
 void wt_rules_retry(struct wt_rules *r) {
+    if (r->unread)
+        read_cold(r);
     for (size_t i = 0; i < r->list.n_pins; i++)
         if (!r->list.pin[i]->known &&
             wt_catalog_find(r->o.catalog, r->list.pin[i]->selector.dataset, 0))
@@ -226,22 +341,16 @@ void wt_rules_retry(struct wt_rules *r) {
 
 /* ---- changes ---- */
 
-static int refresh_named(struct wt_rules *r, const char *dataset) {
+static void refresh_named(struct wt_rules *r, const char *dataset) {
     struct wt_catalog_set *set = wt_catalog_find(r->o.catalog, dataset, 0);
-    return set ? refresh(r, set) : 0;
-}
-
-static void drop_last(struct wt_rules *r) {
-    struct wt_pin *p = r->list.pin[--r->list.n_pins];
-    wt_selection_free(&p->selection);
-    free(p);
+    if (set)
+        refresh(r, set);
 }
 
 const struct wt_pin *wt_rules_pin(struct wt_rules *r, const struct wt_selector *selector,
                                   uint32_t tier, uint64_t time, struct wt_selection *selection,
                                   struct wt_err *err) {
     struct wt_pin *p = find_pin(r, selector, tier);
-    bool new = !p;
     if (!p && r->list.n_pins >= WT_RULES_MAX) {
         wt_err_set(err, WT_EBUSY, "there are %d pins, the most there can be; unpin some",
                    WT_RULES_MAX);
@@ -261,13 +370,7 @@ const struct wt_pin *wt_rules_pin(struct wt_rules *r, const struct wt_selector *
     p->selection = *selection;
     *selection = (struct wt_selection){0};
     p->known = true;
-    if (refresh_named(r, selector->dataset) < 0) {
-        wt_err_set(err, WT_ENOMEM, "no memory to apply a pin");
-        p->known = false;
-        if (new)
-            drop_last(r);
-        return NULL;
-    }
+    refresh_named(r, selector->dataset);
     return p;
 }
 
@@ -284,11 +387,8 @@ size_t wt_rules_unpin(struct wt_rules *r, const struct wt_selector *selector, ui
         }
     }
     r->list.n_pins = kept;
-    if (removed && refresh_named(r, selector->dataset) < 0)
-        wt_log(r->o.log, WT_LOG_WARN,
-               "no memory to take back the pins of %s: they hold until the "
-               "next change",
-               selector->dataset);
+    if (removed)
+        refresh_named(r, selector->dataset);
     return removed;
 }
 
@@ -331,8 +431,6 @@ size_t wt_rules_quotas(const struct wt_rules *r, const struct wt_quota **list) {
 
 /* ---- saving ---- */
 
-static void write_next(struct wt_rules *r);
-
 static void answer(struct saver *list, int rc, const struct wt_err *err) {
     while (list) {
         struct saver *s = list;
@@ -348,25 +446,53 @@ static void work(uv_work_t *w) {
     r->rc = wt_state_write(r->dir, WT_RULES_NAME, r->text, r->len, &r->err);
 }
 
-static void worked(uv_work_t *w, int status) {
-    struct wt_rules *r = w->data;
+static void written(struct wt_rules *r) {
     struct saver *list = r->now;
     r->writing = false;
     r->now = NULL;
+    answer(list, r->rc, &r->err);
+    if (r->inheriting)
+        read_cold(r);
+    else
+        write_next(r);
+}
+
+static void on_cold_written(void *arg, int rc, const struct wt_err *err) {
+    struct wt_rules *r = arg;
+    r->rc = rc;
+    r->err = *err;
+    if (rc < 0)
+        wt_err_wrap(&r->err, "it holds until this daemon stops, but another one that takes over "
+                             "does not know it");
+    written(r);
+}
+
+static void worked(uv_work_t *w, int status) {
+    struct wt_rules *r = w->data;
     if (status < 0 && r->rc == 0)
         r->rc = wt_err_set(&r->err, WT_ECANCELED, "canceled");
-    if (r->rc < 0)
-        wt_err_wrap(&r->err, "it holds until the daemon stops, but is not kept: %s/" WT_RULES_NAME,
-                    r->o.folder);
-    answer(list, r->rc, &r->err);
-    write_next(r);
+    if (r->rc == 0) {
+        r->cold.done = on_cold_written;
+        wt_small_write(&r->cold, r->text, r->len);
+        return;
+    }
+    wt_err_wrap(&r->err, "it holds until the daemon stops, but is not kept: %s/" WT_RULES_NAME,
+                r->o.folder);
+    written(r);
+}
+
+static void on_closed(uv_handle_t *h) {
+    struct wt_rules *r = h->data;
+    r->stopped(r->stopped_arg); /* may free r */
 }
 
 static void write_next(struct wt_rules *r) {
-    if (!r->writing && r->later) {
+    if (!r->writing && !r->cold.busy && (r->later || r->push) && !r->stopped) {
         struct wt_err err;
         struct saver *list = r->later;
         r->later = NULL;
+        r->push = false;
+        r->list.change++;
         free(r->text);
         r->text = wt_rules_format(&r->list, r->o.tier, &r->len);
         r->now = list;
@@ -378,11 +504,8 @@ static void write_next(struct wt_rules *r) {
                    &err);
         }
     }
-    if (!r->writing && r->stopped) {
-        void (*stopped)(void *arg) = r->stopped;
-        r->stopped = NULL;
-        stopped(r->stopped_arg); /* may free r */
-    }
+    if (!r->writing && !r->cold.busy && r->stopped && !uv_is_closing((uv_handle_t *)&r->timer))
+        uv_close((uv_handle_t *)&r->timer, on_closed);
 }
 
 void wt_rules_save(struct wt_rules *r, wt_rules_done done, void *arg) {
@@ -400,5 +523,7 @@ void wt_rules_save(struct wt_rules *r, wt_rules_done done, void *arg) {
 void wt_rules_stop(struct wt_rules *r, void (*stopped)(void *arg), void *arg) {
     r->stopped = stopped;
     r->stopped_arg = arg;
+    r->inheriting = false;
+    wt_small_cancel(&r->cold);
     write_next(r);
 }

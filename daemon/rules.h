@@ -1,12 +1,15 @@
 /*
  * Pins and quotas: what an operator has decided for good. They are kept in FOLDER/rules (JSON with
- * a version), written beside and renamed before anyone is told that they hold.
+ * a version), written beside and renamed, and then in the cold tier beside the lock, where a daemon
+ * with another folder finds them when it takes over; only then is anyone told that they hold.
  *
- * Happy path: open reads the file; set and remove change the list at once and call `done` when the
- * disk has it; apply gives a data set that comes its pins and quotas. Failures: a damaged file is
- * set aside as rules.damaged-<n>, with a warning; rules for tiers that are no more are dropped,
- * with a warning; a disk that does not take them: `done` says so, and the rule holds until the end
- * of the process.
+ * Happy path: open reads the file; inherit, with the lock held, reads the cold tier's, and the
+ * later one counts; set and remove change the list at once and call `done` when both have it; apply
+ * gives a data set that comes its pins and quotas. Failures: a damaged file is set aside as
+ * rules.damaged-<n>, with a warning; a damaged object is replaced by the next change; rules for
+ * tiers that are no more are dropped, with a warning; a disk or a cold tier that does not take
+ * them: `done` says so, and the rule holds until the end of the process. While the cold tier's
+ * cannot be read the file's hold, and nothing may be changed (WT_EBUSY).
  */
 #ifndef WT_DAEMON_RULES_H
 #define WT_DAEMON_RULES_H
@@ -40,8 +43,11 @@ struct wt_rules_opts {
     uint32_t n_tiers;
     struct wt_catalog *catalog;
     struct wt_places *places;
+    struct wt_tier *cold;
+    bool (*may)(void *arg); /* is the lock held? */
     const struct wt_log *log;
-    void (*changed)(void *arg); /* pins or quotas were applied: the policy has something to do */
+    void (*inherited)(void *arg); /* the cold tier's were read, or cannot be now */
+    void (*changed)(void *arg);   /* pins or quotas were applied: the policy has something to do */
     void *arg;
 };
 
@@ -65,9 +71,11 @@ void wt_rules_save(struct wt_rules *r, wt_rules_done done, void *arg);
 
 /* A data set, or a new generation of one, came. */
 void wt_rules_apply(struct wt_rules *r, struct wt_catalog_set *set);
-/* Another daemon has held the lock meanwhile, and may have written the file: it is read and applied
- * anew. */
-void wt_rules_reread(struct wt_rules *r);
+/* The lock is held now: another daemon may have changed the rules, they are read from the cold tier
+ * and applied anew; then `inherited` is called, perhaps at once. */
+void wt_rules_inherit(struct wt_rules *r);
+/* WT_EBUSY: not now, err says why. */
+int wt_rules_may_change(const struct wt_rules *r, struct wt_err *err);
 /* Asks again for what could not be found out. */
 void wt_rules_retry(struct wt_rules *r);
 

@@ -51,7 +51,8 @@ char *wt_rules_format(const struct wt_rule_list *list, const struct wt_tier_opts
         wt_json_push(&quotas, json_pack("{s:s, s:s, s:I}", "dataset", q->dataset, "tier",
                                         tier[q->tier].name, "bytes", (json_int_t)q->bytes));
     }
-    json_t *root = json_pack("{s:i, s:o, s:o}", "version", VERSION, "pins", pins, "quotas", quotas);
+    json_t *root = json_pack("{s:i, s:I, s:o, s:o}", "version", VERSION, "change",
+                             (json_int_t)list->change, "pins", pins, "quotas", quotas);
     char *text = root ? wt_json_dump(root, JSON_INDENT(1), len) : NULL;
     json_decref(root);
     return text;
@@ -152,6 +153,8 @@ int wt_rules_parse(const char *text, size_t len, const struct wt_tier_opts *tier
         rc = read_list(root, "pins", read_pin, tier, n_tiers, list, dropped);
     if (rc == 0)
         rc = read_list(root, "quotas", read_quota, tier, n_tiers, list, dropped);
+    if (rc == 0 && json_object_get(root, "change"))
+        rc = read_number(root, "change", &list->change);
     json_decref(root);
     if (rc < 0)
         wt_rule_list_free(list);

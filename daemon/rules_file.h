@@ -1,8 +1,8 @@
 /*
  * The rules as a file: JSON with a version, so that people can read it. Pure text but for load.
  *
- *   {"version": 1, "pins": [{"dataset", "lot", "wafer", "tier", "time"}], "quotas": [{"dataset",
- *    "tier", "bytes"}]}      lot and wafer: "" for all
+ *   {"version": 1, "change": N, "pins": [{"dataset", "lot", "wafer", "tier", "time"}], "quotas":
+ * [{"dataset", "tier", "bytes"}]}      lot and wafer: "" for all
  */
 #ifndef WT_DAEMON_RULES_FILE_H
 #define WT_DAEMON_RULES_FILE_H
@@ -16,6 +16,7 @@ struct wt_rule_list {
     size_t n_pins, pin_cap;
     struct wt_quota *quota;
     size_t n_quotas, quota_cap;
+    uint64_t change; /* grows with each: of two files the one with more is the later */
 };
 void wt_rule_list_free(struct wt_rule_list *list);
 struct wt_pin *wt_rule_list_add_pin(struct wt_rule_list *list); /* zeroed; NULL: no memory */

@@ -3,8 +3,9 @@
  *
  * MHD polls its sockets with an epoll descriptor of its own; a uv_poll on that descriptor calls
  * MHD_run, a timer honours MHD_get_timeout. Happy path: start; the handler's functions are called
- * on the loop; stop. Failures: at start, with what is wrong; later those of one connection, which
- * MHD closes.
+ * on the loop; stop. A certificate is an MHD daemon's for good: renew starts another one on the
+ * same socket, and the older one ends when its last connection does. Failures: at start and renew,
+ * with what is wrong; later those of one connection, which MHD closes.
  */
 #ifndef WT_DAEMON_SERVER_H
 #define WT_DAEMON_SERVER_H
@@ -25,18 +26,23 @@ struct wt_server_opts {
     void *arg; /* of both */
 };
 
+struct wt_server_engine;
+
 struct wt_server {
-    uv_poll_t poll;
-    uv_timer_t timer;
-    unsigned open; /* handles */
-    struct MHD_Daemon *mhd;
-    bool stopping, again;
+    uv_loop_t *loop;
+    struct wt_server_opts o;
+    int fd;
+    struct wt_server_engine *first; /* takes connections; those behind it end theirs */
+    bool stopping;
     void (*closed)(void *arg);
     void *closed_arg;
 };
 
 int wt_server_start(struct wt_server *s, uv_loop_t *loop, const struct wt_server_opts *opts,
                     struct wt_err *err);
+/* Later connections get this certificate. Failures leave all as it is; WT_EBUSY: several older ones
+ * have connections still. */
+int wt_server_renew(struct wt_server *s, const char *cert, const char *key, struct wt_err *err);
 /* A connection was resumed: it is looked at soon, but not inside of MHD. */
 void wt_server_kick(struct wt_server *s);
 unsigned wt_server_connections(const struct wt_server *s);

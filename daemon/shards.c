@@ -14,7 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT = 100, LIMIT_MAX = 1000, LOOK_MAX = 100000 };
+enum {
+    LIMIT = 100,
+    LIMIT_MAX = 1000,
+    LOOK_MAX = 100000, /* of these */
+    NAMES_MAX = 5000,  /* ... so many by name, which takes longer: some milliseconds for both */
+    NUMBER_DIGITS = 8, /* of the number in a name, at least */
+};
 
 struct asking {
     struct wt_daemon *d;
@@ -55,11 +61,59 @@ static json_t *shard_json(const struct wt_daemon *d, const struct wt_catalog_set
                      "set_aside", (s->flags & WT_SHARD_ASIDE) != 0);
 }
 
-static bool fits(const struct asking *a, const struct wt_catalog_set *set, uint64_t k,
-                 const char *name) {
+static bool fits(const struct asking *a, const char *name) {
     const char *file = strrchr(name, '/');
-    return (set->shard[k].mask & (1u << a->tier)) &&
-           strncmp(file ? file + 1 : name, a->prefix, strlen(a->prefix)) == 0;
+    return strncmp(file ? file + 1 : name, a->prefix, strlen(a->prefix)) == 0;
+}
+
+/* Names begin with the number: the first shard from `k` on that can fit the prefix; UINT64_MAX:
+ * none. */
+static uint64_t first_that_fits(const char *prefix, uint64_t k) {
+    size_t digits = strspn(prefix, "0123456789");
+    bool whole = prefix[digits] != '\0';
+    uint64_t p = 0, power = 1;
+    if (digits == 0 || digits > 18)
+        return k;
+    for (size_t i = 0; i < digits; i++)
+        p = p * 10 + (uint64_t)(prefix[i] - '0');
+    if (whole)
+        return p >= k ? p : UINT64_MAX;
+    for (size_t i = digits; i < NUMBER_DIGITS; i++)
+        power *= 10;
+    for (size_t width = digits < NUMBER_DIGITS ? NUMBER_DIGITS : digits; width < 19; width++) {
+        if ((p + 1) * power > k)
+            return p * power > k ? p * power : k;
+        if (prefix[0] == '0') /* longer numbers begin with another digit */
+            break;
+        power *= 10;
+    }
+    return UINT64_MAX;
+}
+
+struct page {
+    json_t *list;
+    uint64_t at; /* the last that was looked at */
+    bool more;
+};
+
+static struct page make_page(const struct asking *a, const struct wt_catalog_set *set,
+                             const struct wt_selection *selection) {
+    struct page p = {.list = json_array(), .at = a->after};
+    uint64_t looked = 0, named = 0, k = a->after;
+    while ((p.more = wt_selection_next(selection, &k)) && json_array_size(p.list) < a->limit &&
+           looked++ < LOOK_MAX && named < NAMES_MAX) {
+        char name[WT_OBJECT_NAME];
+        uint64_t first = first_that_fits(a->prefix, k);
+        p.at = first > k ? first - 1 : k;
+        if (first == k && (set->shard[k].mask & (1u << a->tier))) {
+            wt_catalog_key(set, k, name);
+            named++;
+            if (fits(a, name))
+                wt_json_push(&p.list, shard_json(a->d, set, k, name));
+        }
+        k = p.at;
+    }
+    return p;
 }
 
 static void on_selected(void *arg, int rc, const struct wt_err *err, struct wt_catalog_set *set,
@@ -70,20 +124,11 @@ static void on_selected(void *arg, int rc, const struct wt_err *err, struct wt_c
         free(a);
         return;
     }
-    json_t *list = json_array();
-    uint64_t k = a->after, looked = 0;
-    bool more;
-    while ((more = wt_selection_next(selection, &k)) && json_array_size(list) < a->limit &&
-           looked++ < LOOK_MAX) {
-        char name[WT_OBJECT_NAME];
-        wt_catalog_key(set, k, name);
-        if (fits(a, set, k, name))
-            wt_json_push(&list, shard_json(a->d, set, k, name));
-    }
+    struct page p = make_page(a, set, selection);
     wt_call_reply(a->call, WT_HTTP_OK,
                   json_pack("{s:s, s:o, s:o, s:o}", "dataset", set->d.m.name, "generation",
-                            wt_body_number(set->d.m.generation), "shards", list, "next",
-                            more ? wt_body_number(k - 1) : json_null()));
+                            wt_body_number(set->d.m.generation), "shards", p.list, "next",
+                            p.more ? wt_body_number(p.at) : json_null()));
     wt_selection_free(selection);
     free(a);
 }

@@ -2,8 +2,7 @@
 #include "daemon/state.h"
 
 #include "core/mem.h"
-#include "daemon/heat.h"
-#include "daemon/state_file.h"
+#include "daemon/state_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,26 +15,7 @@
 
 enum { JOURNALS_MAX = 4096 };
 
-struct wt_state {
-    char folder[256];
-    int dir, journal;
-    uint64_t sequence; /* of the journal */
-    uint64_t damaged;
-    bool warned;
-    struct wt_tier_opts tier[WT_TIERS_MAX];
-    uint32_t n_tiers;
-    const struct wt_log *log;
-    struct wt_state_sets pending;
-
-    uv_work_t work; /* the snapshot being written */
-    bool saving;
-    struct wt_bytes bytes;
-    uint64_t bytes_sequence;
-    int rc;
-    struct wt_err err;
-};
-
-static void warn_once(struct wt_state *s, const struct wt_err *err) {
+void state_warn_once(struct wt_state *s, const struct wt_err *err) {
     if (!s->warned)
         wt_log(s->log, WT_LOG_WARN,
                "%s: %s; after a restart the daemon will have to look for its copies", s->folder,
@@ -125,7 +105,7 @@ static int find_journals(const struct wt_state *s, uint64_t found[JOURNALS_MAX],
     return 0;
 }
 
-static void remove_journals(struct wt_state *s, uint64_t before) {
+void state_remove_journals(struct wt_state *s, uint64_t before) {
     uint64_t *found = malloc(JOURNALS_MAX * sizeof *found);
     size_t n = 0;
     if (!found || find_journals(s, found, &n, NULL) < 0)
@@ -139,7 +119,7 @@ static void remove_journals(struct wt_state *s, uint64_t before) {
 }
 
 /* Ends the journal and begins the next. */
-static int next_journal(struct wt_state *s, struct wt_err *err) {
+int state_next_journal(struct wt_state *s, struct wt_err *err) {
     char name[64];
     struct wt_bytes head = {0};
     snprintf(name, sizeof name, "journal-%" PRIu64, s->sequence + 1);
@@ -189,7 +169,7 @@ static int load(struct wt_state *s, struct wt_err *err) {
         s->sequence = found[i];
     }
     free(found);
-    return rc < 0 ? rc : next_journal(s, err);
+    return rc < 0 ? rc : state_next_journal(s, err);
 }
 
 int wt_state_open(const char *folder, const struct wt_tier_opts *tier, uint32_t n_tiers,
@@ -223,7 +203,7 @@ void wt_state_free(struct wt_state *s) {
     if (s->dir >= 0)
         close(s->dir);
     wt_state_sets_free(&s->pending);
-    wt_bytes_free(&s->bytes);
+    state_save_free(s);
     free(s);
 }
 
@@ -237,44 +217,59 @@ const char *wt_state_pending(const struct wt_state *s, size_t i) {
     return i < s->pending.n ? s->pending.set[i].name : NULL;
 }
 
-static void apply_rec(struct wt_catalog *c, struct wt_catalog_set *set,
-                      const struct wt_state_rec *r) {
+struct fill {
+    struct wt_catalog_set *set;
+    const struct wt_clock *clock;
+    uint32_t n_tiers;
+};
+
+static void fill_rec(const struct fill *f, const struct wt_state_rec *r) {
     struct wt_shard_rec rec;
-    if (r->shard >= set->d.m.shards)
+    if (r->shard >= f->set->d.m.shards)
         return;
-    wt_catalog_rec(set, r->shard, &rec);
+    wt_catalog_rec(f->set, r->shard, &rec);
     if (rec.hash.lo != r->hash) /* of another generation */
         return;
+    struct wt_shard_state *e = &f->set->shard[r->shard];
+    uint32_t since = wt_clock_past(f->clock, r->since);
     if (r->kind == WT_STATE_LOSE) {
-        wt_catalog_lose(c, set, r->shard, r->tiers);
-        return;
+        wt_set_lose(f->set, r->shard, r->tiers);
+    } else if (r->kind == WT_STATE_HOLD) {
+        wt_set_hold(f->set, r->shard, r->tiers, since);
+    } else {
+        e->heat = r->heat;
+        e->heated = wt_clock_past(f->clock, r->heated);
+        wt_set_keep(f->set, r->shard, r->pin & (uint8_t)~1u, e->want);
+        for (uint32_t t = 1; t < f->n_tiers; t++)
+            if (r->tiers & (1u << t))
+                wt_set_hold(f->set, r->shard, t, since);
     }
-    uint32_t since = wt_clock_past(&c->clock, r->since);
-    if (r->kind == WT_STATE_HOLD) {
-        wt_catalog_hold(c, set, r->shard, r->tiers, since, false);
-        return;
-    }
-    struct wt_shard_state *e = &set->shard[r->shard];
-    e->heat = r->heat;
-    e->heated = wt_clock_past(&c->clock, r->heated);
-    wt_catalog_keep(c, set, r->shard, r->pin & (uint8_t)~1u, e->want);
-    for (uint32_t t = 1; t < c->n_tiers; t++)
-        if (r->tiers & (1u << t))
-            wt_catalog_hold(c, set, r->shard, t, since, false);
 }
 
-bool wt_state_apply(struct wt_state *s, struct wt_catalog *c, struct wt_catalog_set *set) {
-    size_t i = 0;
-    while (i < s->pending.n && strcmp(s->pending.set[i].name, set->d.m.name) != 0)
-        i++;
-    if (i == s->pending.n)
-        return false;
-    struct wt_state_set known = s->pending.set[i];
+static const struct wt_state_set *find_pending(const struct wt_state *s, const char *name) {
+    for (size_t i = 0; i < s->pending.n; i++)
+        if (strcmp(s->pending.set[i].name, name) == 0)
+            return &s->pending.set[i];
+    return NULL;
+}
+
+void wt_state_fill(const struct wt_state *s, const struct wt_clock *clock,
+                   struct wt_catalog_set *set) {
+    const struct wt_state_set *known = find_pending(s, set->d.m.name);
+    struct fill f = {.set = set, .clock = clock, .n_tiers = s->n_tiers};
+    for (size_t k = 0; known && k < known->n; k++)
+        fill_rec(&f, &known->rec[k]);
+}
+
+void *wt_state_forget(struct wt_state *s, const char *name) {
+    const struct wt_state_set *known = find_pending(s, name);
+    if (!known)
+        return NULL;
+    size_t i = (size_t)(known - s->pending.set);
+    void *rec = known->rec;
     s->pending.set[i] = s->pending.set[--s->pending.n];
-    for (size_t k = 0; k < known.n; k++)
-        apply_rec(c, set, &known.rec[k]);
-    free(known.rec);
-    return true;
+    s->shape++;
+    return rec;
 }
 
 void wt_state_note(struct wt_state *s, const struct wt_catalog_set *set, uint64_t shard,
@@ -292,123 +287,5 @@ void wt_state_note(struct wt_state *s, const struct wt_catalog_set *set, uint64_
         return;
     struct wt_err err = {0};
     wt_err_sys(&err, errno, "the journal cannot be written");
-    warn_once(s, &err);
-}
-
-/* ---- snapshot ---- */
-
-static int add_set_head(struct wt_bytes *b, const char *name) {
-    uint8_t head[WT_DATASET_NAME + 8] = {0};
-    memcpy(head, name, strnlen(name, WT_DATASET_NAME - 1));
-    return wt_bytes_add(b, head, sizeof head);
-}
-
-static int add_rec(struct wt_bytes *b, const struct wt_state_rec *r) {
-    uint8_t rec[WT_STATE_RECORD];
-    wt_state_rec_encode(r, rec);
-    return wt_bytes_add(b, rec, sizeof rec);
-}
-
-static int encode_set(struct wt_bytes *b, const struct wt_catalog_set *set) {
-    int rc = add_set_head(b, set->d.m.name);
-    size_t count_at = b->len - 8;
-    uint64_t count = 0;
-    for (uint64_t i = 0; i < set->d.m.shards && rc == 0; i++) {
-        const struct wt_shard_state *e = &set->shard[i];
-        if (e->mask == 1 && e->heat < WT_HEAT_FLOOR && e->pin == 0)
-            continue;
-        struct wt_shard_rec rec;
-        wt_catalog_rec(set, i, &rec);
-        struct wt_state_rec r = {.shard = i,
-                                 .hash = rec.hash.lo,
-                                 .heat = e->heat,
-                                 .heated = e->heated,
-                                 .since = e->since,
-                                 .kind = WT_STATE_ENTRY,
-                                 .tiers = e->mask,
-                                 .pin = e->pin};
-        rc = add_rec(b, &r);
-        count++;
-    }
-    if (rc == 0)
-        wt_put64(b->data + count_at, count);
-    return rc;
-}
-
-static int encode_pending(struct wt_bytes *b, const struct wt_state_set *set) {
-    int rc = add_set_head(b, set->name);
-    if (rc == 0)
-        wt_put64(b->data + b->len - 8, set->n);
-    for (size_t i = 0; i < set->n && rc == 0; i++)
-        rc = add_rec(b, &set->rec[i]);
-    return rc;
-}
-
-static int encode(struct wt_state *s, const struct wt_catalog *c) {
-    struct wt_bytes *b = &s->bytes;
-    b->len = 0;
-    int rc = wt_state_head_encode(b, "WTSNAP1\n", s->tier, s->n_tiers, s->sequence,
-                                  c->n_sets + s->pending.n);
-    for (size_t i = 0; i < c->n_sets && rc == 0; i++)
-        rc = encode_set(b, c->set[i]);
-    for (size_t i = 0; i < s->pending.n && rc == 0; i++)
-        rc = encode_pending(b, &s->pending.set[i]);
-    uint8_t sum[8];
-    wt_put64(sum, wt_hash64(b->data, b->len));
-    return rc < 0 ? rc : wt_bytes_add(b, sum, sizeof sum);
-}
-
-/* The journal goes first: what changes while the snapshot is written stands in the new one. */
-static int begin(struct wt_state *s, const struct wt_catalog *c, struct wt_err *err) {
-    int rc = next_journal(s, err);
-    if (rc == 0 && encode(s, c) < 0)
-        rc = wt_err_set(err, WT_ENOMEM, "no memory for a snapshot");
-    s->bytes_sequence = s->sequence;
-    return rc;
-}
-
-static void finish(struct wt_state *s) {
-    wt_bytes_free(&s->bytes);
-    remove_journals(s, s->bytes_sequence);
-    s->warned = false;
-}
-
-int wt_state_save(struct wt_state *s, const struct wt_catalog *c, struct wt_err *err) {
-    int rc = begin(s, c, err);
-    if (rc == 0)
-        rc = wt_state_write(s->dir, "snapshot", s->bytes.data, s->bytes.len, err);
-    if (rc < 0)
-        return wt_err_wrap(err, "%s", s->folder);
-    finish(s);
-    return 0;
-}
-
-static void work(uv_work_t *w) {
-    struct wt_state *s = w->data;
-    s->rc = wt_state_write(s->dir, "snapshot", s->bytes.data, s->bytes.len, &s->err);
-}
-
-static void worked(uv_work_t *w, int status) {
-    struct wt_state *s = w->data;
-    s->saving = false;
-    if (status == 0 && s->rc == 0)
-        finish(s);
-    else
-        warn_once(s, &s->err);
-}
-
-void wt_state_save_later(struct wt_state *s, const struct wt_catalog *c, uv_loop_t *loop) {
-    if (s->saving)
-        return;
-    s->err = (struct wt_err){0};
-    s->work.data = s;
-    if (begin(s, c, &s->err) < 0 || uv_queue_work(loop, &s->work, work, worked) < 0) {
-        warn_once(s, &s->err);
-        return;
-    }
-    s->saving = true;
-}
-
-bool wt_state_saving(const struct wt_state *s) {
-    return s->saving;
+    state_warn_once(s, &err);
 }

@@ -233,25 +233,35 @@ int wt_state_read(int folder, const char *name, uint8_t **data, size_t *len, str
     return 0;
 }
 
-static int write_fd(int fd, const uint8_t *data, size_t len, struct wt_err *err) {
+/* ---- beside, then renamed ---- */
+
+static void beside_of(const char *name, char out[64]) {
+    snprintf(out, 64, "%.50s.new", name);
+}
+
+int wt_state_write_begin(int folder, const char *name, int *fd, struct wt_err *err) {
+    char beside[64];
+    beside_of(name, beside);
+    *fd = openat(folder, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+    return *fd < 0 ? wt_err_sys(err, errno, "%s cannot be created", beside) : 0;
+}
+
+int wt_state_write_more(int fd, const void *data, size_t len, struct wt_err *err) {
     for (size_t done = 0; done < len;) {
-        ssize_t n = write(fd, data + done, len - done);
+        ssize_t n = write(fd, (const uint8_t *)data + done, len - done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return wt_err_sys(err, errno, "cannot be written");
         done += (size_t)n;
     }
-    return fsync(fd) < 0 ? wt_err_sys(err, errno, "cannot be synced") : 0;
+    return 0;
 }
 
-int wt_state_write(int folder, const char *name, const void *data, size_t len, struct wt_err *err) {
+int wt_state_write_end(int folder, const char *name, int fd, struct wt_err *err) {
     char beside[64];
-    snprintf(beside, sizeof beside, "%.50s.new", name);
-    int fd = openat(folder, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (fd < 0)
-        return wt_err_sys(err, errno, "%s cannot be created", beside);
-    int rc = write_fd(fd, data, len, err);
+    beside_of(name, beside);
+    int rc = fsync(fd) < 0 ? wt_err_sys(err, errno, "cannot be synced") : 0;
     if (close(fd) < 0 && rc == 0)
         rc = wt_err_sys(err, errno, "cannot be written");
     if (rc == 0 && renameat(folder, beside, folder, name) < 0)
@@ -261,4 +271,24 @@ int wt_state_write(int folder, const char *name, const void *data, size_t len, s
     if (rc < 0)
         unlinkat(folder, beside, 0);
     return rc;
+}
+
+void wt_state_write_abandon(int folder, const char *name, int fd) {
+    char beside[64];
+    beside_of(name, beside);
+    close(fd);
+    unlinkat(folder, beside, 0);
+}
+
+int wt_state_write(int folder, const char *name, const void *data, size_t len, struct wt_err *err) {
+    int fd;
+    int rc = wt_state_write_begin(folder, name, &fd, err);
+    if (rc < 0)
+        return rc;
+    rc = wt_state_write_more(fd, data, len, err);
+    if (rc < 0) {
+        wt_state_write_abandon(folder, name, fd);
+        return rc;
+    }
+    return wt_state_write_end(folder, name, fd, err);
 }

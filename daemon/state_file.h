@@ -1,5 +1,5 @@
 /*
- * The files of state.h: to and from bytes, without any I/O but the last two functions.
+ * The files of state.h: to and from bytes, without any I/O but the last few functions.
  */
 #ifndef WT_DAEMON_STATE_FILE_H
 #define WT_DAEMON_STATE_FILE_H
@@ -51,7 +51,12 @@ int wt_state_journal_decode(const uint8_t *data, size_t len, const struct wt_tie
                             uint32_t n_tiers, struct wt_state_sets *sets, struct wt_err *err);
 
 int wt_state_read(int folder, const char *name, uint8_t **data, size_t *len, struct wt_err *err);
-/* Beside, synced, renamed, folder synced. */
+/* Beside (NAME.new); end: synced, renamed, folder synced, closed, also on failure. */
+int wt_state_write_begin(int folder, const char *name, int *fd, struct wt_err *err);
+int wt_state_write_more(int fd, const void *data, size_t len, struct wt_err *err);
+int wt_state_write_end(int folder, const char *name, int fd, struct wt_err *err);
+void wt_state_write_abandon(int folder, const char *name, int fd);
+/* All of these at once. */
 int wt_state_write(int folder, const char *name, const void *data, size_t len, struct wt_err *err);
 
 #endif

@@ -125,13 +125,18 @@ json_t *wt_stats_datasets(struct wt_daemon *d) {
     return json_pack("{s:o}", "datasets", list);
 }
 
+enum { MOVES_SHOWN = 100 }; /* of each list: thousands would hold up the loop */
+
 struct move_list {
     struct wt_daemon *d;
     json_t *list;
+    uint64_t n;
 };
 
 static void add_move(void *arg, const struct wt_move_info *m) {
     struct move_list *l = arg;
+    if (l->n++ >= MOVES_SHOWN)
+        return;
     wt_json_push(&l->list,
                  json_pack("{s:s, s:o, s:o, s:s?, s:s?, s:s?, s:s, s:o, s:i, s:o, s:s, s:o}",
                            "dataset", m->dataset, "shard", number(m->shard), "size",
@@ -142,18 +147,23 @@ static void add_move(void *arg, const struct wt_move_info *m) {
                            wt_json_string(m->text)));
 }
 
-static json_t *moves_array(struct wt_daemon *d, enum wt_move_list which) {
+static json_t *moves_array(struct wt_daemon *d, enum wt_move_list which, uint64_t *n) {
     struct move_list l = {.d = d, .list = json_array()};
     wt_mover_list(d->mover, which, add_move, &l);
+    *n = l.n;
     return l.list;
 }
 
 json_t *wt_stats_moves(struct wt_daemon *d) {
     struct wt_mover_stats s;
     wt_mover_stats(d->mover, &s);
-    return json_pack("{s:o, s:i, s:o, s:o, s:o}", "running", moves_array(d, WT_MOVES_RUNNING),
-                     "queued", (int)s.queued, "waiting", moves_array(d, WT_MOVES_WAITING), "recent",
-                     moves_array(d, WT_MOVES_RECENT), "set_aside", moves_array(d, WT_MOVES_ASIDE));
+    uint64_t running, waiting, recent, aside;
+    json_t *list[] = {
+        moves_array(d, WT_MOVES_RUNNING, &running), moves_array(d, WT_MOVES_WAITING, &waiting),
+        moves_array(d, WT_MOVES_RECENT, &recent), moves_array(d, WT_MOVES_ASIDE, &aside)};
+    return json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o}", "running", list[0], "queued",
+                     (int)s.queued, "waiting", list[1], "waiting_count", number(waiting), "recent",
+                     list[2], "set_aside", list[3], "set_aside_count", number(aside));
 }
 
 static json_t *move_counts(struct wt_daemon *d) {
@@ -227,13 +237,20 @@ static json_t *control_json(struct wt_daemon *d) {
                      (int)s.streams, "latency", latency_json(&s.latency));
 }
 
+static json_t *loop_json(const struct wt_daemon *d) {
+    json_t *o = latency_json(&d->turns.hist);
+    wt_json_put(&o, "over_5ms", number(d->turns.over));
+    wt_json_put(&o, "max_cpu_us", number(d->turns.max_cpu_us));
+    return o;
+}
+
 json_t *wt_stats_json(struct wt_daemon *d) {
     const struct wt_pin *const *pin;
     const struct wt_quota *quota;
     const struct wt_read_stats *r = &d->reads;
     return json_pack(
         "{s:s, s:f, s:b, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o, s:f, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "version", WAFERTIER_VERSION_STRING, "uptime_s",
         seconds(wt_daemon_now_ms(d) - d->started_ms), "active", wt_daemon_active(d), "tiers",
         tiers_array(d), "moves", move_counts(d), "jobs", number(wt_jobs_count(d->jobs)), "reads",
@@ -242,7 +259,7 @@ json_t *wt_stats_json(struct wt_daemon *d) {
         number(d->catalog.shards), "reconcile", reconcile_json(d), "half_life_s",
         wt_planner_get_half_life(d->planner), "policy_passes",
         number(wt_planner_passes(d->planner)), "jobs_expired", number(d->job_expired), "foresight",
-        foresight_json(d), "control", control_json(d), "pins",
+        foresight_json(d), "control", control_json(d), "loop", loop_json(d), "pins",
         number(d->rules ? wt_rules_pins(d->rules, &pin) : 0), "quotas",
         number(d->rules ? wt_rules_quotas(d->rules, &quota) : 0), "requests",
         number(wt_requests_running(d->requests)), "scrub", scrub_json(d), "claims", claims_json(d),

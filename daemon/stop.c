@@ -29,6 +29,7 @@ static void close_timers(struct wt_daemon *d) {
     uv_close((uv_handle_t *)&d->tick, on_timer_closed);
     uv_close((uv_handle_t *)&d->watchdog, on_timer_closed);
     uv_close((uv_handle_t *)&d->hurry, on_timer_closed);
+    wt_turns_stop(&d->turns);
 }
 
 static void on_tier_closed(void *arg) {
@@ -54,6 +55,7 @@ static void save_state(uv_timer_t *timer) {
     struct wt_daemon *d = timer->data;
     struct wt_err err = {0};
     if (d->state && wt_state_saving(d->state)) { /* a worker writes: the last word comes after it */
+        wt_state_save_cancel(d->state);
         uv_timer_start(&d->tick, save_state, AGAIN_MS, 0);
         return;
     }
@@ -68,7 +70,7 @@ static void save_state(uv_timer_t *timer) {
         close_tiers(d);
 }
 
-static void part_stopped(void *arg) {
+void wt_daemon_part_stopped(void *arg) {
     struct wt_daemon *d = arg;
     if (--d->outstanding == 0)
         save_state(&d->tick);
@@ -103,32 +105,32 @@ void wt_daemon_stop(struct wt_daemon *d) {
     wt_notify_stopping();
     uv_timer_stop(&d->tick);
     uv_timer_start(&d->hurry, on_hurry, LET_GO_MS, 0);
-    d->outstanding = 1; /* parts may stop at once */
+    d->outstanding = 1 + d->opening; /* parts may stop at once */
     if (d->events && ++d->outstanding)
-        wt_events_stop(d->events, "the daemon stops", part_stopped, d);
+        wt_events_stop(d->events, "the daemon stops", wt_daemon_part_stopped, d);
     if (d->control && ++d->outstanding)
-        wt_control_stop(d->control, part_stopped, d);
+        wt_control_stop(d->control, wt_daemon_part_stopped, d);
     if (d->datasets && ++d->outstanding)
-        wt_datasets_stop(d->datasets, part_stopped, d);
+        wt_datasets_stop(d->datasets, wt_daemon_part_stopped, d);
     if (d->planner && ++d->outstanding)
-        wt_planner_stop(d->planner, part_stopped, d);
+        wt_planner_stop(d->planner, wt_daemon_part_stopped, d);
     if (d->scrub && ++d->outstanding)
-        wt_scrub_stop(d->scrub, part_stopped, d);
+        wt_scrub_stop(d->scrub, wt_daemon_part_stopped, d);
     if (d->flush && ++d->outstanding)
-        wt_flush_stop(d->flush, part_stopped, d);
+        wt_flush_stop(d->flush, wt_daemon_part_stopped, d);
     if (d->reconcile && ++d->outstanding)
-        wt_reconcile_stop(d->reconcile, part_stopped, d);
+        wt_reconcile_stop(d->reconcile, wt_daemon_part_stopped, d);
     if (d->requests && ++d->outstanding)
-        wt_requests_stop(d->requests, part_stopped, d);
+        wt_requests_stop(d->requests, wt_daemon_part_stopped, d);
     if (d->leases && ++d->outstanding)
-        wt_leases_stop(d->leases, part_stopped, d);
+        wt_leases_stop(d->leases, wt_daemon_part_stopped, d);
     if (d->places && ++d->outstanding)
-        wt_places_stop(d->places, part_stopped, d);
+        wt_places_stop(d->places, wt_daemon_part_stopped, d);
     if (d->rules && ++d->outstanding)
-        wt_rules_stop(d->rules, part_stopped, d);
+        wt_rules_stop(d->rules, wt_daemon_part_stopped, d);
     if (d->mover && ++d->outstanding)
-        wt_mover_stop(d->mover, part_stopped, d);
-    part_stopped(d);
+        wt_mover_stop(d->mover, wt_daemon_part_stopped, d);
+    wt_daemon_part_stopped(d);
 }
 
 void wt_daemon_free(struct wt_daemon *d) {

@@ -110,6 +110,8 @@ void wt_daemon_on_move(void *arg, enum wt_move_change change, struct wt_catalog_
     if (d->flush)
         wt_flush_ended(d->flush, info);
     look_at_cold(d, change, set, info);
+    if (change != WT_MOVE_DONE) /* a copy that was to go may be there or not */
+        wt_reconcile_doubtful(d->reconcile);
     if (change == WT_MOVE_FAILED && info->rc != WT_ECANCELED)
         wt_requests_trouble(d->requests, set, info->rc, info->text);
     wt_planner_kick(d->planner);

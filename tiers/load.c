@@ -2,10 +2,10 @@
  * Reading a data set from a tier; see load.h.
  *
  * Happy path: STAT and GET of the manifest -> parse -> GET of the parts of shards.idx, IN_FLIGHT at
- * a time -> hashes checked and records put together on a thread of uv's pool (pure computing) ->
- * done(). Failures: the first error stops further requests; done() comes when none is in flight and
- * the thread has ended. A manifest that is replaced between STAT and GET is read again. A part that
- * the manifest names and that is not there makes the data set damaged, not missing.
+ * a time, each checked and put in its place on a thread of uv's pool (pure computing) -> done().
+ * Failures: the first error stops further requests; done() comes when none is in flight and no
+ * thread works. A manifest that is replaced between STAT and GET is read again. A part that the
+ * manifest names and that is not there makes the data set damaged, not missing.
  */
 #include "tiers/load.h"
 
@@ -26,24 +26,27 @@ struct loading {
     uint8_t *text;
     size_t text_len;
     struct wt_manifest m;
-    uint32_t n_parts; /* m goes to the data set */
-    void **part;
-    size_t *part_len;
-    uint32_t next; /* part to ask for */
-    unsigned in_flight;
+    struct wt_dataset_parts parts;
+    uint32_t next;      /* part to ask for */
+    unsigned in_flight; /* requests and threads */
     struct slot {
         struct wt_req req;
+        struct loading *l;
+        uint32_t part;
         char key[WT_OBJECT_NAME];
+        uint8_t *buf; /* of `cap` bytes: a part and one more */
+        size_t cap;
+        bool working;
+        uv_work_t work;
+        int rc;
+        struct wt_err err;
     } slot[IN_FLIGHT];
-    bool working;
-    uv_work_t work;
 };
 
 static void free_loading(struct loading *l) {
-    for (uint32_t i = 0; l->part && i < l->n_parts; i++)
-        free(l->part[i]);
-    free(l->part);
-    free(l->part_len);
+    for (int i = 0; i < IN_FLIGHT; i++)
+        free(l->slot[i].buf);
+    wt_dataset_abandon(&l->parts);
     free(l->text);
     wt_manifest_free(&l->m);
     free(l);
@@ -52,10 +55,8 @@ static void free_loading(struct loading *l) {
 /* The only way out. `load` may be gone after done(). */
 static void end(struct loading *l) {
     struct wt_load_dataset *load = l->load;
-    if (load->rc == 0 && l->canceled) {
-        wt_dataset_free(&load->dataset);
+    if (load->rc == 0 && l->canceled)
         load->rc = wt_err_set(&load->err, WT_ECANCELED, "data set %s: canceled", load->name);
-    }
     load->priv = NULL;
     free_loading(l);
     load->done(load);
@@ -71,109 +72,106 @@ static void fail(struct loading *l, int rc, const struct wt_err *err) {
 
 /* ---- shards.idx ---- */
 
-/* On a thread of uv's pool: a large index takes a second to hash. */
-static void build(uv_work_t *work) {
-    struct loading *l = work->data;
-    struct wt_load_dataset *load = l->load;
+static void next_part(struct slot *slot);
+
+/* No part is left, or something failed. */
+static void finish(struct loading *l) {
     struct wt_err err = {0};
-    int rc =
-        wt_dataset_build(&l->m, (const void *const *)l->part, l->part_len, &load->dataset, &err);
+    if (l->load->rc == 0 && !l->canceled &&
+        wt_dataset_end(&l->parts, &l->m, &l->load->dataset, &err) < 0)
+        fail(l, err.code, &err);
+    end(l);
+}
+
+static void part_ended(struct slot *slot, int rc, const struct wt_err *err) {
+    struct loading *l = slot->l;
+    l->in_flight--;
     if (rc < 0)
-        fail(l, rc, &err);
+        fail(l, rc, err);
+    next_part(slot);
+    if (l->in_flight == 0)
+        finish(l);
 }
 
-static void on_built(uv_work_t *work, int status) {
-    struct loading *l = work->data;
-    l->working = false;
-    if (status < 0) {
-        struct wt_err err;
-        wt_err_set(&err, WT_ECANCELED, "canceled");
-        fail(l, WT_ECANCELED, &err);
-    }
-    end(l);
+/* On a thread of uv's pool: all of a large index take a second to hash. */
+static void check(uv_work_t *work) {
+    struct slot *slot = work->data;
+    slot->rc =
+        wt_dataset_part(&slot->l->parts, slot->part, slot->buf, slot->req.len - 1, &slot->err);
 }
 
-static void start_build(struct loading *l) {
-    l->work.data = l;
-    l->working = true;
-    int rc = uv_queue_work(wt_backend_loop(l->load->tier), &l->work, build, on_built);
-    if (rc == 0)
-        return;
-    l->working = false;
-    struct wt_err err;
-    fail(l, wt_err_sys(&err, -rc, "its index cannot be put together"), &err);
-    end(l);
+static void on_checked(uv_work_t *work, int status) {
+    struct slot *slot = work->data;
+    slot->working = false;
+    if (status < 0)
+        slot->rc = wt_err_set(&slot->err, WT_ECANCELED, "canceled");
+    part_ended(slot, slot->rc, &slot->err);
 }
-
-static void next_part(struct loading *l, struct slot *slot);
 
 static void on_part(struct wt_req *req) {
-    struct loading *l = req->arg;
-    l->in_flight--;
+    struct slot *slot = req->arg;
+    struct loading *l = slot->l;
     size_t want = req->len - 1; /* one byte more was asked for: a longer part shows */
     if (req->rc == WT_EMISSING)
         req->rc = req->err.code = WT_ECORRUPT;
     else if (req->rc == 0 && req->got != want)
         req->rc = wt_err_set(&req->err, WT_ECORRUPT, "%s: %zu bytes, its manifest says %zu",
                              req->key, req->got, want);
-    if (req->rc < 0)
-        fail(l, req->rc, &req->err);
-    next_part(l, (struct slot *)req);
-    if (l->in_flight)
-        return;
-    if (l->load->rc < 0 || l->canceled)
-        end(l);
-    else
-        start_build(l);
+    if (req->rc == 0 && l->load->rc == 0 && !l->canceled) {
+        slot->err = (struct wt_err){0};
+        slot->work.data = slot;
+        int rc = uv_queue_work(wt_backend_loop(l->load->tier), &slot->work, check, on_checked);
+        slot->working = rc == 0;
+        if (slot->working)
+            return;
+        req->rc = wt_err_sys(&req->err, -rc, "its index cannot be put together");
+    }
+    part_ended(slot, req->rc, &req->err);
 }
 
-static void next_part(struct loading *l, struct slot *slot) {
-    if (l->load->rc < 0 || l->canceled || l->next == l->n_parts)
-        return;
-    uint32_t i = l->next++;
-    struct wt_err err = {0};
-    size_t len = (size_t)l->m.part[i].records * WT_IDX_RECORD;
-    l->part[i] = l->m.part[i].records <= WT_IDX_PART ? malloc(len + 1) : NULL;
-    if (!l->part[i]) {
-        fail(l, wt_err_set(&err, WT_ENOMEM, "out of memory for %zu bytes of its index", len), &err);
-        return;
-    }
-    l->part_len[i] = len;
-    wt_idx_name(l->load->name, l->m.part[i].hash, slot->key);
+static int ask_for(struct slot *slot, struct wt_err *err) {
+    struct loading *l = slot->l;
+    const struct wt_idx_part *part = &l->m.part[slot->part];
+    size_t len = (size_t)part->records * WT_IDX_RECORD;
+    if (wt_grow(&slot->buf, &slot->cap, len + 1, 1) < 0)
+        return wt_err_set(err, WT_ENOMEM, "out of memory for %zu bytes of its index", len);
+    wt_idx_name(l->load->name, part->hash, slot->key);
     slot->req = (struct wt_req){.op = WT_OP_GET,
                                 .key = slot->key,
-                                .buf = l->part[i],
+                                .buf = slot->buf,
                                 .len = len + 1,
                                 .done = on_part,
-                                .arg = l};
+                                .arg = slot};
     int rc = wt_tier_submit(l->load->tier, &slot->req);
     if (rc < 0)
-        fail(l, rc, &slot->req.err);
+        *err = slot->req.err;
+    return rc;
+}
+
+static void next_part(struct slot *slot) {
+    struct loading *l = slot->l;
+    struct wt_err err = {0};
+    if (l->load->rc < 0 || l->canceled || l->next == l->parts.m->n_parts)
+        return;
+    slot->part = l->next++;
+    int rc = ask_for(slot, &err);
+    if (rc < 0)
+        fail(l, rc, &err);
     else
         l->in_flight++;
 }
 
-static int alloc_parts(struct loading *l, struct wt_err *err) {
-    l->part = wt_calloc(l->m.n_parts, sizeof *l->part);
-    l->part_len = wt_calloc(l->m.n_parts, sizeof *l->part_len);
-    if (l->part)
-        l->n_parts = l->m.n_parts;
-    return l->part && l->part_len ? 0 : wt_err_set(err, WT_ENOMEM, "out of memory for its index");
-}
-
 static void start_parts(struct loading *l) {
     struct wt_err err;
-    int rc = alloc_parts(l, &err);
+    int rc = wt_dataset_begin(&l->m, &l->parts, &err);
     if (rc < 0)
         fail(l, rc, &err);
-    for (int i = 0; i < IN_FLIGHT; i++)
-        next_part(l, &l->slot[i]);
-    if (l->in_flight)
-        return;
-    if (l->load->rc < 0 || l->canceled)
-        end(l);
-    else
-        start_build(l); /* a data set without parts: build says what it thinks of it */
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        l->slot[i].l = l;
+        next_part(&l->slot[i]);
+    }
+    if (l->in_flight == 0)
+        finish(l);
 }
 
 /* ---- the manifest ---- */
@@ -202,8 +200,12 @@ static int manifest_read(struct loading *l, struct wt_err *err) {
             *err = l->manifest.err;
         return rc;
     }
+    const struct wt_hash *known = l->load->known;
     int rc = parse(l, err);
-    if (rc == 0)
+    l->load->unchanged = rc == 0 && known && wt_hash_equal(*known, l->load->manifest_hash);
+    if (l->load->unchanged)
+        end(l);
+    else if (rc == 0)
         start_parts(l);
     return rc;
 }
@@ -272,6 +274,7 @@ int wt_load_dataset(struct wt_load_dataset *load) {
     load->rc = 0;
     load->err = (struct wt_err){0};
     memset(&load->dataset, 0, sizeof load->dataset);
+    load->unchanged = false;
     load->priv = NULL;
     load->rc = wt_dataset_name_check(load->name, &load->err);
     if (load->rc < 0)
@@ -297,11 +300,10 @@ void wt_load_dataset_cancel(struct wt_load_dataset *load) {
     if (!l || l->canceled)
         return;
     l->canceled = true;
-    if (l->working) {
-        uv_cancel((uv_req_t *)&l->work); /* when it runs already, its result is dropped */
-        return;
-    }
     wt_tier_cancel(&l->manifest);
     for (int i = 0; i < IN_FLIGHT; i++)
-        wt_tier_cancel(&l->slot[i].req);
+        if (l->slot[i].working)
+            uv_cancel((uv_req_t *)&l->slot[i].work); /* one that runs already is waited for */
+        else
+            wt_tier_cancel(&l->slot[i].req);
 }

@@ -12,11 +12,13 @@ struct wt_load_dataset {
     /* set by the caller */
     struct wt_tier *tier; /* the cold one */
     char name[WT_DATASET_NAME];
+    const struct wt_hash *known; /* of a manifest; NULL: none */
     void (*done)(struct wt_load_dataset *load);
     void *arg;
     /* results */
     int rc;
     struct wt_err err;
+    bool unchanged;            /* the manifest is the known one: nothing more was read */
     struct wt_dataset dataset; /* the caller's when rc = 0 */
     struct wt_hash manifest_hash;
     void *priv;

@@ -196,6 +196,24 @@ int wt_daemon_run(const struct wt_verb *verb, const struct wt_daemon_opts *opts,
     return WT_EXIT_OK;
 }
 
+const struct wt_arg wt_daemon_show_args[WT_DAEMON_SHOW_ARGS] = {
+    WT_DAEMON_ARGS(struct wt_daemon_show, daemon),
+    WT_DAEMON_JSON_ARG(struct wt_daemon_show, json),
+};
+
+int wt_daemon_show(const struct wt_verb *verb, int argc, char **argv, const char *method,
+                   const char *path, void (*show)(const json_t *reply)) {
+    struct wt_daemon_show a = {0};
+    struct wt_operands operands;
+    int code = wt_args_parse(verb, argc, argv, &a, &operands);
+    if (code >= 0)
+        return code;
+    if (operands.n)
+        return wt_verb_usage(verb, "it takes options only");
+    json_t *body = strcmp(method, "POST") == 0 ? json_object() : NULL;
+    return wt_daemon_run(verb, &a.daemon, method, path, body, a.json, show);
+}
+
 void wt_daemon_announce(const struct wt_verb *verb, const char *control, const char *dataset) {
     struct wt_daemon_opts opts = {.control = control};
     struct wt_daemon_link link;

@@ -46,6 +46,16 @@ int wt_daemon_fail(const struct wt_verb *verb, const struct wt_daemon_link *link
 int wt_daemon_run(const struct wt_verb *verb, const struct wt_daemon_opts *opts, const char *method,
                   const char *path, json_t *body, bool as_json, void (*show)(const json_t *reply));
 
+/* A verb without operands that makes one request and shows the answer, or prints it with --json. */
+struct wt_daemon_show {
+    struct wt_daemon_opts daemon;
+    bool json;
+};
+enum { WT_DAEMON_SHOW_ARGS = 3 };
+extern const struct wt_arg wt_daemon_show_args[WT_DAEMON_SHOW_ARGS];
+int wt_daemon_show(const struct wt_verb *verb, int argc, char **argv, const char *method,
+                   const char *path, void (*show)(const json_t *reply));
+
 /* Tells the daemon that a data set was written; control "": there is none. A failure is a note on
  * stderr. */
 void wt_daemon_announce(const struct wt_verb *verb, const char *control, const char *dataset);
@@ -62,7 +72,7 @@ const char *wt_view_size(const json_t *o, const char *path, char out[WT_SIZE_TEX
 enum { WT_SPAN_TEXT = 32 };
 const char *wt_view_span(double seconds, char out[WT_SPAN_TEXT]);
 
-/* Options that these verbs share. */
+/* Options that these verbs share: the last one with WT_DAEMON_JSON_ARG. */
 #define WT_DAEMON_ARGS(struct_type, member)                                                        \
     {.name = "control",                                                                            \
      .letter = 's',                                                                                \
@@ -75,6 +85,11 @@ const char *wt_view_span(double seconds, char out[WT_SPAN_TEXT]);
         .offset = offsetof(struct_type, member.config), .value = "FILE",                           \
         .help = "take the socket from this configuration; without it and without a socket: "       \
                 "$WAFERTIER_CONFIG, else the installed one"                                        \
+    }
+#define WT_DAEMON_JSON_ARG(struct_type, member)                                                    \
+    {                                                                                              \
+        .name = "json", .type = WT_ARG_FLAG, .offset = offsetof(struct_type, member),              \
+        .help = "the daemon's answer as it is"                                                     \
     }
 
 #endif

@@ -3,19 +3,6 @@
 
 #include <inttypes.h>
 
-struct jobs_args {
-    struct wt_daemon_opts daemon;
-    bool json;
-};
-
-static const struct wt_arg args[] = {
-    WT_DAEMON_ARGS(struct jobs_args, daemon),
-    {.name = "json",
-     .type = WT_ARG_FLAG,
-     .offset = offsetof(struct jobs_args, json),
-     .help = "the daemon's answer as it is"},
-};
-
 static double part_of(double part, double all) {
     return all > 0 ? 100 * part / all : 0;
 }
@@ -49,14 +36,7 @@ static void show(const json_t *reply) {
 }
 
 static int run(const struct wt_verb *verb, int argc, char **argv) {
-    struct jobs_args a = {0};
-    struct wt_operands operands;
-    int code = wt_args_parse(verb, argc, argv, &a, &operands);
-    if (code >= 0)
-        return code;
-    if (operands.n)
-        return wt_verb_usage(verb, "it takes options only");
-    return wt_daemon_run(verb, &a.daemon, "GET", "/v1/jobs", NULL, a.json, show);
+    return wt_daemon_show(verb, argc, argv, "GET", "/v1/jobs", show);
 }
 
 const struct wt_verb wt_verb_jobs = {
@@ -69,7 +49,7 @@ const struct wt_verb wt_verb_jobs = {
         "of the least that any placement could have reached (1.00 is perfect); 'cold need', bytes "
         "a second that all jobs need of cold; 'order', whether the daemon knows what it reads "
         "next; which part of its time it stalled, and the stage and tier that it waited for most.",
-    .args = args,
-    .n_args = sizeof args / sizeof args[0],
+    .args = wt_daemon_show_args,
+    .n_args = WT_DAEMON_SHOW_ARGS,
     .run = run,
 };

@@ -4,19 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct moves_args {
-    struct wt_daemon_opts daemon;
-    bool json;
-};
-
-static const struct wt_arg args[] = {
-    WT_DAEMON_ARGS(struct moves_args, daemon),
-    {.name = "json",
-     .type = WT_ARG_FLAG,
-     .offset = offsetof(struct moves_args, json),
-     .help = "the daemon's answer as it is"},
-};
-
 /* "cold > hot", "drop hot", "cold > hot, drop warm". */
 static const char *way_of(const json_t *m, char *out, size_t size) {
     const char *to = wt_view_text(m, "to"), *drop = wt_view_text(m, "drop");
@@ -49,10 +36,10 @@ static void show_list(const json_t *reply, const char *name, const char *title) 
 }
 
 static void show(const json_t *reply) {
-    printf("%zu running, %" PRIu64 " queued, %zu waiting for a retry, %zu set aside\n",
+    printf("%zu running, %" PRIu64 " queued, %" PRIu64 " waiting for a retry, %" PRIu64
+           " set aside\n",
            json_array_size(wt_view(reply, "running")), wt_view_count(reply, "queued"),
-           json_array_size(wt_view(reply, "waiting")),
-           json_array_size(wt_view(reply, "set_aside")));
+           wt_view_count(reply, "waiting_count"), wt_view_count(reply, "set_aside_count"));
     show_list(reply, "running", "running");
     show_list(reply, "waiting", "waiting for a retry");
     show_list(reply, "set_aside", "set aside until a reload (wafertier reload)");
@@ -60,14 +47,7 @@ static void show(const json_t *reply) {
 }
 
 static int run(const struct wt_verb *verb, int argc, char **argv) {
-    struct moves_args a = {0};
-    struct wt_operands operands;
-    int code = wt_args_parse(verb, argc, argv, &a, &operands);
-    if (code >= 0)
-        return code;
-    if (operands.n)
-        return wt_verb_usage(verb, "it takes options only");
-    return wt_daemon_run(verb, &a.daemon, "GET", "/v1/moves", NULL, a.json, show);
+    return wt_daemon_show(verb, argc, argv, "GET", "/v1/moves", show);
 }
 
 const struct wt_verb wt_verb_moves = {
@@ -78,7 +58,7 @@ const struct wt_verb wt_verb_moves = {
              "is removed there), size, part done, step, time since it was queued, and why it waits "
              "or failed. What is set aside failed too often; wafertier reload gives it a new "
              "chance.",
-    .args = args,
-    .n_args = sizeof args / sizeof args[0],
+    .args = wt_daemon_show_args,
+    .n_args = WT_DAEMON_SHOW_ARGS,
     .run = run,
 };

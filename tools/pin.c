@@ -18,10 +18,7 @@ static const struct wt_arg args[] = {
      .offset = offsetof(struct pin_args, tier),
      .value = "NAME",
      .help = "which tier; without it the highest (unpin: all)"},
-    {.name = "json",
-     .type = WT_ARG_FLAG,
-     .offset = offsetof(struct pin_args, json),
-     .help = "the daemon's answer as it is"},
+    WT_DAEMON_JSON_ARG(struct pin_args, json),
 };
 
 static void show_pin(const json_t *pin) {

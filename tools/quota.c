@@ -18,10 +18,7 @@ static const struct wt_arg args[] = {
      .offset = offsetof(struct quota_args, tier),
      .value = "NAME",
      .help = "which tier; without it the highest"},
-    {.name = "json",
-     .type = WT_ARG_FLAG,
-     .offset = offsetof(struct quota_args, json),
-     .help = "the daemon's answer as it is"},
+    WT_DAEMON_JSON_ARG(struct quota_args, json),
 };
 
 static void show_quota(const json_t *q) {

@@ -1,19 +1,6 @@
 /* `wafertier reload`: the daemon reads its configuration again. */
 #include "tools/daemon.h"
 
-struct reload_args {
-    struct wt_daemon_opts daemon;
-    bool json;
-};
-
-static const struct wt_arg args[] = {
-    WT_DAEMON_ARGS(struct reload_args, daemon),
-    {.name = "json",
-     .type = WT_ARG_FLAG,
-     .offset = offsetof(struct reload_args, json),
-     .help = "the daemon's answer as it is"},
-};
-
 static void show(const json_t *reply) {
     const json_t *list = wt_view(reply, "changed"), *name;
     size_t i;
@@ -26,14 +13,7 @@ static void show(const json_t *reply) {
 }
 
 static int run(const struct wt_verb *verb, int argc, char **argv) {
-    struct reload_args a = {0};
-    struct wt_operands operands;
-    int code = wt_args_parse(verb, argc, argv, &a, &operands);
-    if (code >= 0)
-        return code;
-    if (operands.n)
-        return wt_verb_usage(verb, "it takes options only");
-    return wt_daemon_run(verb, &a.daemon, "POST", "/v1/reload", json_object(), a.json, show);
+    return wt_daemon_show(verb, argc, argv, "POST", "/v1/reload", show);
 }
 
 const struct wt_verb wt_verb_reload = {
@@ -44,7 +24,7 @@ const struct wt_verb wt_verb_reload = {
              "shards that were set aside get a new chance. When the file is wrong, or something "
              "changed that needs a restart, the message names it, nothing is applied, and the exit "
              "status is 1.",
-    .args = args,
-    .n_args = sizeof args / sizeof args[0],
+    .args = wt_daemon_show_args,
+    .n_args = WT_DAEMON_SHOW_ARGS,
     .run = run,
 };

@@ -95,13 +95,12 @@ bool wt_foresight_resize(struct wt_foresight *f, uint64_t shards) {
     if (shards >= UINT32_MAX)
         return false;
     f->table.key = calloc(shards, sizeof *f->table.key);
-    f->table.place = malloc(shards * sizeof *f->table.place);
+    f->table.place = calloc(shards, sizeof *f->table.place);
     f->where = calloc(shards, sizeof *f->where);
     if (!f->table.key || !f->table.place || !f->where) {
         free_shards(f);
         return false;
     }
-    memset(f->table.place, 0xff, shards * sizeof *f->table.place);
     f->shards = shards;
     return true;
 }
@@ -127,7 +126,7 @@ static double interval(double heat, double half_life) {
 
 double wt_foresight_heat(const struct wt_foresight *f, uint64_t shard, double now,
                          double half_life) {
-    if (shard >= f->shards || f->table.place[shard] == WT_HEAP_OUT)
+    if (shard >= f->shards || !wt_heap_has(&f->table, shard))
         return 0;
     double wait = f->table.key[shard] - now;
     return isinf(wait) ? 0 : half_life / ((wait > 1e-3 ? wait : 1e-3) * M_LN2);
@@ -145,7 +144,7 @@ static uint32_t top_tier(uint8_t mask) {
 }
 
 static void take_out(struct wt_foresight *f, uint64_t shard) {
-    if (f->table.place[shard] != WT_HEAP_OUT)
+    if (wt_heap_has(&f->table, shard))
         wt_heap_remove(&f->heap[f->where[shard]], (uint32_t)shard);
 }
 
@@ -162,7 +161,7 @@ static void touch(struct wt_foresight *f, const struct wt_policy_view *view, uin
     struct wt_policy_shard s;
     view->get(view->arg, shard, &s);
     uint32_t tier = top_tier(s.mask & f->usable);
-    bool out = f->table.place[shard] == WT_HEAP_OUT;
+    bool out = !wt_heap_has(&f->table, shard);
     if (tier == 0)
         take_out(f, shard);
     else if (!(sweeping && out && (s.busy || (s.pin & (1u << tier)))))
@@ -460,7 +459,7 @@ bool wt_foresight_run(struct wt_foresight *f, const struct wt_policy_conf *conf,
     begin(&r, conf, tiers);
     for (; budget >= each && wt_horizon_passed(f->horizon, now, pace->react, &shard);
          budget -= each)
-        if (shard < f->shards && f->table.place[shard] != WT_HEAP_OUT)
+        if (shard < f->shards && wt_heap_has(&f->table, shard))
             touch(f, view, shard, now, pace->half_life, false);
     bool refused = flush(&r);
     while (!refused && budget >= 4 * each && f->n_pending < PENDING &&
@@ -474,7 +473,7 @@ bool wt_foresight_run(struct wt_foresight *f, const struct wt_policy_conf *conf,
     }
     for (; budget >= each && f->next < f->shards; f->next++) {
         touch(f, view, f->next, now, pace->half_life, true);
-        budget -= f->table.place[f->next] == WT_HEAP_OUT ? 1 : each;
+        budget -= !wt_heap_has(&f->table, f->next) ? 1 : each;
     }
     return budget >= 4 * each;
 }

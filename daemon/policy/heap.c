@@ -11,7 +11,7 @@ static double key_at(const struct wt_heap *h, size_t i) {
 
 static void set(struct wt_heap *h, size_t i, uint32_t shard) {
     h->at[i] = shard;
-    h->table->place[shard] = (uint32_t)i;
+    h->table->place[shard] = (uint32_t)i + 1;
 }
 
 static void up(struct wt_heap *h, size_t i) {
@@ -36,30 +36,28 @@ static void down(struct wt_heap *h, size_t i) {
 }
 
 bool wt_heap_put(struct wt_heap *h, uint32_t shard, double key) {
-    uint32_t place = h->table->place[shard];
-    if (place == WT_HEAP_OUT) {
+    if (!wt_heap_has(h->table, shard)) {
         if (wt_grow(&h->at, &h->cap, h->n + 1, sizeof *h->at) < 0)
             return false;
-        place = (uint32_t)h->n++;
-        set(h, place, shard);
+        set(h, h->n++, shard);
     }
     h->table->key[shard] = key;
-    up(h, place);
-    down(h, h->table->place[shard]);
+    up(h, h->table->place[shard] - 1);
+    down(h, h->table->place[shard] - 1);
     return true;
 }
 
 void wt_heap_remove(struct wt_heap *h, uint32_t shard) {
-    uint32_t place = h->table->place[shard];
-    if (place == WT_HEAP_OUT)
+    if (!wt_heap_has(h->table, shard))
         return;
-    h->table->place[shard] = WT_HEAP_OUT;
+    uint32_t place = h->table->place[shard] - 1;
+    h->table->place[shard] = 0;
     uint32_t last = h->at[--h->n];
     if (last == shard)
         return;
     set(h, place, last);
     up(h, place);
-    down(h, h->table->place[last]);
+    down(h, h->table->place[last] - 1);
 }
 
 void wt_heap_clear(struct wt_heap *h) {

@@ -16,8 +16,12 @@
 
 struct wt_heap_table { /* 12 bytes a shard */
     double *key;
-    uint32_t *place; /* in its heap; WT_HEAP_OUT: in none */
+    uint32_t *place; /* in its heap + 1; 0: in none, so that fresh memory need not be touched */
 };
+
+static inline bool wt_heap_has(const struct wt_heap_table *t, uint64_t shard) {
+    return t->place[shard] != 0;
+}
 
 struct wt_heap {
     struct wt_heap_table *table;

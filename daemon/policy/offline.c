@@ -48,7 +48,6 @@ static int cache_init(struct cache *c, const struct wt_requests *q, uint64_t cap
     if (!c->table.key || !c->table.place || !c->kept || !c->count || !c->next)
         return wt_err_set(err, WT_ENOMEM, "no memory for %llu requests of %u objects",
                           (unsigned long long)q->n, q->objects);
-    memset(c->table.place, 0xff, q->objects * sizeof *c->table.place);
     return 0;
 }
 

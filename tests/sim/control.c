@@ -84,9 +84,10 @@ const char *wt_call_query(const struct wt_call *call, const char *name) {
     return NULL;
 }
 
-int wt_control_token(struct wt_control *c, const char *token_file, struct wt_err *err) {
+int wt_control_reload(struct wt_control *c, const struct wt_control_opts *opts,
+                      struct wt_err *err) {
     (void)c;
-    (void)token_file;
+    (void)opts;
     (void)err;
     return 0;
 }

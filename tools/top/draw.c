@@ -172,11 +172,11 @@ static void draw_moves(const struct wt_top_screen *s, struct wt_page *f, size_t 
     const json_t *stats = s->now.stats, *before = s->before.stats;
     const json_t *running = wt_view(s->now.moves, "running");
     const json_t *recent = wt_view(s->now.moves, "recent");
-    size_t aside = json_array_size(wt_view(s->now.moves, "set_aside"));
+    uint64_t aside = wt_view_count(s->now.moves, "set_aside_count");
     char bytes[WT_SIZE_TEXT + 2];
     wt_page_line(f,
                  WT_MARK_BOLD "MOVES" WT_MARK_OFF "  %" PRIu64 " running, %" PRIu64
-                              " queued, %" PRIu64 " waiting, %s%zu set aside%s; %" PRIu64
+                              " queued, %" PRIu64 " waiting, %s%" PRIu64 " set aside%s; %" PRIu64
                               " done (%.1f/s, %s), %" PRIu64 " failed",
                  wt_view_count(stats, "moves.running"), wt_view_count(stats, "moves.queued"),
                  wt_view_count(stats, "moves.waiting"), aside ? WT_MARK_WARN : "", aside,

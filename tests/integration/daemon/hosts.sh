@@ -159,5 +159,29 @@ for _ in $(seq 50); do
     sleep 0.1
 done
 [ "$(ask a "1:$port/v1/stats" -H "$auth")" = 401 ] || fail "the old token is taken after a reload"
+auth="Authorization: Bearer $(cat token)"
+
+# So does a new certificate, while a connection with the old one stays open; one that is none changes nothing.
+serial() { ip netns exec "$name-a" openssl s_client -connect "$net.1:$port" </dev/null 2>/dev/null | openssl x509 -noout -serial 2>/dev/null; }
+old=$(serial)
+[ -n "$old" ] || fail "the certificate cannot be seen"
+ip netns exec "$name-b" curl -sN -m 30 --cacert ca.pem -H "$auth" "https://$net.5:$port/v1/events" >later &
+pids+=($!)
+for _ in $(seq 50); do own /v1/stats | grep -q '"event_streams":[1-9]' && break; sleep 0.1; done
+cp cert.pem cert.old
+echo "no certificate" >cert.pem
+reload() { curl -sS -m 10 --unix-socket s -d '{}' http://localhost/v1/reload; } # timeout(1) passes SIGHUP on only once
+reload | grep -q '"error":".*is the key the certificate' || fail "a certificate that is none was taken"
+grep -q "nothing was reloaded" d.log || fail "nothing is said about a certificate that is none"
+[ "$(serial)" = "$old" ] || fail "the certificate changed though the reload failed"
+openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out cert.new >>openssl.log 2>&1 && mv cert.new cert.pem
+reload | grep -q '"changed"' || fail "a new certificate was not taken"
+for _ in $(seq 50); do [ "$(serial)" != "$old" ] && break; sleep 0.1; done
+[ "$(serial)" = "serial=$(openssl x509 -in cert.pem -noout -serial | cut -d= -f2)" ] || fail "the new certificate is not shown: $(serial)"
+[ "$(ask a "1:$port/v1/stats" -H "$auth")" = 200 ] || fail "nobody is served with the new certificate"
+for _ in $(seq 50); do grep -q '"kind":"reload"' later && break; sleep 0.1; done
+[ "$(grep -c '"kind":"reload"' later)" -ge 2 ] || fail "a connection with the old certificate did not go on: $(cat later)"
+kill "${pids[-1]}"
+[ "$(ask b "5:$port/healthz" -H "$auth")" = 200 ] || fail "the daemon is not well without the old connection"
 kill $daemon && wait $daemon || fail "the daemon did not end well"
 echo "two hosts, $reads reads reported: all passed"

@@ -246,6 +246,47 @@ static void a_second_daemon_stands_by(void **state) {
     assert_int_equal(kit_stop(&second, SIGTERM, 5000), 0);
 }
 
+/* A second daemon with a folder of its own knows what was decided at the first one. */
+static void pins_and_quotas_follow_the_lock(void **state) {
+    struct kit *k = *state;
+    kit_pack(k, "wafers", 3, SAMPLES, 1, 1, 0);
+    snprintf(k->extra, sizeof k->extra, "lock_ttl = 600ms");
+    kit_start(k);
+    struct kit second = *k;
+    char log[128], command[400];
+    snprintf(second.sock, sizeof second.sock, "%s/second.sock", k->root);
+    snprintf(second.conf, sizeof second.conf, "%s/second.conf", k->root);
+    snprintf(log, sizeof log, "%s/log2", k->root);
+    kit_write_conf(&second);
+    snprintf(command, sizeof command, "sed -i 's#/state\"#/state2\"#' %s && grep -q state2 %s",
+             second.conf, second.conf);
+    assert_int_equal(system(command), 0);
+    json_decref(kit_call(k, "POST", "/v1/pin", "{\"dataset\":\"wafers\",\"tier\":\"warm\"}", NULL));
+    json_decref(kit_call(k, "POST", "/v1/quota", "{\"dataset\":\"other\",\"bytes\":7}", NULL));
+    second.pid = kit_spawn(&second, log, NULL);
+    kit_wait_status(&second, "standby", 5000);
+    json_decref(kit_call(k, "POST", "/v1/pin", "{\"dataset\":\"wafers\",\"tier\":\"hot\"}", NULL));
+    assert_int_equal(kit_stop(k, SIGKILL, 5000), 256 + SIGKILL);
+    kit_wait_status(&second, "ok", 5000);
+    json_t *o = kit_call(&second, "GET", "/v1/pins", NULL, NULL);
+    assert_int_equal(json_array_size(json_object_get(o, "pins")), 2);
+    json_decref(o);
+    o = kit_call(&second, "GET", "/v1/quotas", NULL, NULL);
+    assert_int_equal(kit_int(o, "quotas.0.bytes"), 7);
+    json_decref(o);
+    /* And back: what was taken away there is not there any more for the first one, whose own file
+     * still has it. */
+    json_decref(
+        kit_call(&second, "POST", "/v1/unpin", "{\"dataset\":\"wafers\",\"tier\":\"hot\"}", NULL));
+    assert_int_equal(kit_stop(&second, SIGTERM, 5000), 0);
+    kit_start(k);
+    o = kit_call(k, "GET", "/v1/pins", NULL, NULL);
+    assert_int_equal(json_array_size(json_object_get(o, "pins")), 1);
+    json_decref(o);
+    kit_until(k, "/v1/pins", "pins.0.resident", 3, 10000);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+}
+
 static void command_line(void **state) {
     struct kit *k = *state;
     kit_write_conf(k);
@@ -300,6 +341,7 @@ int main(void) {
         T(state_survives),
         T(reload),
         T(a_second_daemon_stands_by),
+        T(pins_and_quotas_follow_the_lock),
         T(stop_with_moves_under_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

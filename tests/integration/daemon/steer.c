@@ -293,9 +293,21 @@ static void a_damaged_rules_file_is_set_aside(void **state) {
     assert_int_equal(system(command), 0);
     kit_start(k);
     assert_true(kit_log_has(k->log, "set aside as rules.damaged-1"));
-    json_t *o = kit_call(k, "GET", "/v1/pins", NULL, NULL);
+    json_t *o = kit_call(k, "GET", "/v1/pins", NULL, NULL); /* from the cold tier */
+    assert_int_equal(json_array_size(json_object_get(o, "pins")), 1);
+    json_decref(o);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+    snprintf(command, sizeof command,
+             "cd %s && printf '{\"version\": 1, \"pins\": [7]' | tee state/rules "
+             "> cold/.wafertierd.rules",
+             k->root);
+    assert_int_equal(system(command), 0);
+    kit_start(k);
+    assert_true(kit_log_has(k->log, ".wafertierd.rules in tier cold"));
+    o = kit_call(k, "GET", "/v1/pins", NULL, NULL);
     assert_int_equal(json_array_size(json_object_get(o, "pins")), 0);
     json_decref(o);
+    json_decref(post(k, "/v1/pin", 200, NULL, "{\"dataset\":\"wafers\",\"tier\":\"warm\"}"));
     assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
 }
 
@@ -324,6 +336,30 @@ static void registered_jobs_hold_a_lease(void **state) {
         assert_true(kit_now() < end);
     for (uint64_t end = kit_now() + 10000; leases(k) != 0; kit_sleep(20)) /* they expire */
         assert_true(kit_now() < end);
+    assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
+}
+
+/* Prefixes of names begin with the number, which leads straight to the shards. */
+static void shards_by_prefix(void **state) {
+    static const struct {
+        const char *prefix;
+        size_t n;
+    } wanted[] = {{"0000000", 10},  {"0000001", 10},  {"0000002", 4}, {"00000011", 1},
+                  {"00000024", 0},  {"00000003-", 1}, {"3", 0},       {"1", 0},
+                  {"000000012", 0}, {"x", 0}};
+    struct kit *k = *state;
+    kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
+    kit_start(k);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        char path[100];
+        snprintf(path, sizeof path, "/v1/shards?dataset=wafers&prefix=%s", wanted[i].prefix);
+        json_t *o = kit_call(k, "GET", path, NULL, NULL);
+        if (json_array_size(json_object_get(o, "shards")) != wanted[i].n)
+            fail_msg("prefix %s: %zu shards, not %zu", wanted[i].prefix,
+                     json_array_size(json_object_get(o, "shards")), wanted[i].n);
+        assert_true(json_is_null(json_object_get(o, "next")));
+        json_decref(o);
+    }
     assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
 }
 
@@ -383,10 +419,15 @@ static void reload_changes_in_place_or_nothing(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
     const struct CMUnitTest tests[] = {
-        T(warm_brings_all_and_says_so_only_then),    T(warm_fails_with_the_reason),
-        T(warm_gives_up_when_nothing_comes_forward), T(pins_outrank_and_survive),
-        T(evict_takes_away_and_keeps_away),          T(quotas_limit_and_survive),
-        T(a_damaged_rules_file_is_set_aside),        T(registered_jobs_hold_a_lease),
+        T(warm_brings_all_and_says_so_only_then),
+        T(warm_fails_with_the_reason),
+        T(warm_gives_up_when_nothing_comes_forward),
+        T(pins_outrank_and_survive),
+        T(evict_takes_away_and_keeps_away),
+        T(quotas_limit_and_survive),
+        T(a_damaged_rules_file_is_set_aside),
+        T(registered_jobs_hold_a_lease),
+        T(shards_by_prefix),
         T(reload_changes_in_place_or_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

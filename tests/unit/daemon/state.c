@@ -66,6 +66,14 @@ static struct wt_state *open_state(struct box *b) {
     return open_with(b, tiers, 3);
 }
 
+/* As the daemon does before the set enters its catalog. */
+static bool applied(struct box *b, struct wt_state *s) {
+    wt_state_fill(s, &b->c.clock, b->set);
+    void *known = wt_state_forget(s, "wafers");
+    free(known);
+    return known != NULL;
+}
+
 static void hold(struct box *b, struct wt_state *s, uint64_t shard, uint32_t tier) {
     wt_catalog_hold(&b->c, b->set, shard, tier, 50, true);
     wt_state_note(s, b->set, shard, tier, true);
@@ -105,8 +113,8 @@ static void round_trip(void **state) {
         struct wt_state *s = open_state(b);
         assert_string_equal(wt_state_pending(s, 0), "wafers");
         assert_null(wt_state_pending(s, 1));
-        assert_true(wt_state_apply(s, &b->c, b->set));
-        assert_false(wt_state_apply(s, &b->c, b->set));
+        assert_true(applied(b, s));
+        assert_false(applied(b, s));
         masks(b, (const int[]){5, 1, 3, 3, 1, 1});
         assert_true(b->set->shard[0].heat > 2.4f && b->set->shard[5].heat > 0.9f);
         assert_int_equal(b->set->shard[0].heated, 1234);
@@ -130,7 +138,7 @@ static void a_clock_that_was_ahead(void **state) {
     fresh_catalog(b, 9);
     wt_clock_start(&b->c.clock, 1000, no_time);
     struct wt_state *s = open_state(b);
-    assert_true(wt_state_apply(s, &b->c, b->set));
+    assert_true(applied(b, s));
     assert_int_equal(b->set->shard[0].heated, 1000); /* was 1234 */
     assert_int_equal(b->set->shard[3].since, 50);
     assert_true(b->set->shard[0].heat > 2.4f);
@@ -151,7 +159,7 @@ static void what_is_not_applied_is_kept(void **state) {
     }
     fresh_catalog(b, 9);
     struct wt_state *s = open_state(b);
-    assert_true(wt_state_apply(s, &b->c, b->set));
+    assert_true(applied(b, s));
     masks(b, (const int[]){5, 1, 3, 3, 1, 1});
     wt_state_free(s);
 }
@@ -169,7 +177,7 @@ static void another_generation_is_not_believed(void **state) {
         wt_shard_rec_encode(&rec, b->set->d.idx + i * WT_IDX_RECORD);
     }
     struct wt_state *s = open_state(b);
-    assert_true(wt_state_apply(s, &b->c, b->set));
+    assert_true(applied(b, s));
     masks(b, (const int[]){1, 1, 1, 1, 1, 1});
     wt_state_free(s);
 }
@@ -181,7 +189,7 @@ static void other_tiers(void **state) {
     write_both(b);
     fresh_catalog(b, 9);
     struct wt_state *s = open_with(b, swapped, 3);
-    assert_true(wt_state_apply(s, &b->c, b->set));
+    assert_true(applied(b, s));
     masks(b, (const int[]){3, 1, 1, 1, 1, 1}); /* hot is tier 1 now, warm is gone */
     wt_state_free(s);
 }
@@ -242,7 +250,7 @@ static uint64_t reopen(struct box *b, const struct files *f, size_t snapshot_len
     put_file(f->journal, f->journal_data, journal_len);
     fresh_catalog(b, 9);
     struct wt_state *s = open_state(b);
-    wt_state_apply(s, &b->c, b->set);
+    applied(b, s);
     uint64_t damaged = wt_state_damaged(s);
     wt_state_free(s);
     return damaged;
@@ -327,7 +335,7 @@ static void saved_in_a_worker(void **state) {
     fresh_catalog(b, 9);
     assert_int_equal(uv_loop_init(&loop), 0);
     struct wt_state *s = open_state(b);
-    assert_true(wt_state_apply(s, &b->c, b->set));
+    assert_true(applied(b, s));
     wt_state_save_later(s, &b->c, &loop);
     assert_true(wt_state_saving(s));
     hold(b, s, 4, 2); /* while it is written: goes to the new journal */
@@ -337,8 +345,51 @@ static void saved_in_a_worker(void **state) {
     assert_int_equal(uv_loop_close(&loop), 0);
     fresh_catalog(b, 9);
     s = open_state(b);
-    assert_true(wt_state_apply(s, &b->c, b->set));
+    assert_true(applied(b, s));
     masks(b, (const int[]){5, 1, 3, 3, 5, 1});
+    wt_state_free(s);
+}
+
+/* More than a piece, and another data set comes while it is written: it begins anew. */
+static void many_pieces(void **state) {
+    enum { MANY = 50000 };
+    struct box *b = *state;
+    struct wt_err err = {0};
+    uv_loop_t loop;
+    struct wt_dataset d = make_set("wafers", 1, MANY, 1000, 9, 0),
+                      e = make_set("others", 1, 3, 1000, 7, 0);
+    struct wt_catalog_set *others;
+    wt_catalog_free(&b->c);
+    wt_catalog_init(&b->c, 3);
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(wt_catalog_add(&b->c, &d, (struct wt_hash){9, 1}, &b->set, &err), 0);
+    struct wt_state *s = open_state(b);
+    for (uint64_t i = 0; i < MANY; i += 3)
+        wt_catalog_hold(&b->c, b->set, i, 1, 50, true);
+    wt_state_save_later(s, &b->c, &loop);
+    uv_run(&loop, UV_RUN_ONCE);
+    assert_true(wt_state_saving(s));
+    assert_int_equal(wt_catalog_add(&b->c, &e, (struct wt_hash){7, 1}, &others, &err), 0);
+    wt_catalog_hold(&b->c, others, 1, 2, 50, true);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_false(wt_state_saving(s));
+    wt_state_save_later(s, &b->c, &loop); /* one that is canceled leaves the older snapshot */
+    wt_state_save_cancel(s);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_false(wt_state_saving(s));
+    wt_state_free(s);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    for (uint64_t i = 0; i < MANY; i++)
+        b->set->shard[i].mask = 1;
+    others->shard[1].mask = 1;
+    s = open_state(b);
+    assert_int_equal(wt_state_damaged(s), 0);
+    assert_true(applied(b, s));
+    wt_state_fill(s, &b->c.clock, others);
+    free(wt_state_forget(s, "others"));
+    for (uint64_t i = 0; i < MANY; i++)
+        assert_int_equal(b->set->shard[i].mask, i % 3 ? 1 : 3);
+    assert_int_equal(others->shard[1].mask, 5);
     wt_state_free(s);
 }
 
@@ -353,6 +404,7 @@ int main(void) {
                                        T(cut_at_every_byte),
                                        T(a_lying_snapshot),
                                        T(a_folder_that_cannot_be),
-                                       T(saved_in_a_worker)};
+                                       T(saved_in_a_worker),
+                                       T(many_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
