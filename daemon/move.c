@@ -276,6 +276,7 @@ static void on_committed(struct wt_req *req) {
     }
     if (req->rc < 0) {
         l->move->unknown = l->move->to != 0; /* cold is proved before it is believed in */
+        l->move->proves = l->move->to == 0;
         wt_move_note(l, req->rc, &req->err);
         wt_move_end(l);
         return;
@@ -409,6 +410,11 @@ void wt_move_start(struct wt_lane *l) {
     }
     if (v->bad >= 0) {
         purge(l, v->bad);
+        return;
+    }
+    if (v->proves) {
+        v->proves = false;
+        wt_move_prove(l, 0);
         return;
     }
     if (v->to < 0 || (!v->anew && (v->set->shard[v->shard].mask & (1u << v->to)))) {

@@ -26,8 +26,11 @@ static void cold_proved(struct wt_lane *l, bool whole) {
         wt_move_copied(l);
         return;
     }
-    /* What lies there is not the shard, whoever put it: not to be adopted again. */
-    v->anew = v->anew || wt_err_blame(l->err.code) == WT_BLAME_OBJECT;
+    /* What lies there is not the shard, whoever put it: not to be adopted again. A tier that does
+     * not answer says nothing of it: it may be good. */
+    bool bad = wt_err_blame(l->err.code) == WT_BLAME_OBJECT;
+    v->anew = v->anew || bad;
+    v->proves = !bad;
     wt_move_end(l);
 }
 

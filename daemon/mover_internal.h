@@ -34,6 +34,7 @@ struct wt_move {
     struct wt_catalog_set *set;
     uint64_t shard, size;
     int from, to, drop;
+    bool proves;   /* it was written to cold, perhaps: that is read before it is written again */
     int check;     /* tier whose copy is only to be judged, -1: none */
     uint8_t avoid; /* tiers whose copies were found damaged, and stay */
     bool anew;     /* what lies at `to` is replaced */

@@ -55,14 +55,18 @@ static void on_aborted(struct wt_req *req) {
     end(s, s->err.code, &s->err);
 }
 
+static bool locked_out(struct wt_small *s) {
+    if (!s->may || s->may(s->arg))
+        return false;
+    wt_err_set(&s->err, WT_ELOCKED, "%s: this daemon does not hold the lock any more", s->key);
+    return true;
+}
+
 /* true: it went wrong, and is being ended. */
 static bool went_wrong(struct wt_small *s, const struct wt_req *req) {
-    bool may = !s->may || s->may(s->arg);
-    if (req->rc == 0 && may)
-        return false;
     s->err = req->err;
-    if (req->rc == 0)
-        wt_err_set(&s->err, WT_ELOCKED, "%s: this daemon does not hold the lock any more", s->key);
+    if (req->rc == 0 && !locked_out(s))
+        return false;
     if (s->put)
         submit(s, (struct wt_req){.op = WT_OP_PUT_ABORT, .put = s->put}, on_aborted);
     else
@@ -96,8 +100,11 @@ void wt_small_write(struct wt_small *s, char *text, size_t len) {
     s->text = text;
     s->len = len;
     s->put = NULL;
-    submit(s, (struct wt_req){.op = WT_OP_PUT_OPEN, .size = len, .flags = WT_PUT_REPLACE},
-           on_opened);
+    if (locked_out(s))
+        end(s, s->err.code, &s->err);
+    else
+        submit(s, (struct wt_req){.op = WT_OP_PUT_OPEN, .size = len, .flags = WT_PUT_REPLACE},
+               on_opened);
 }
 
 void wt_small_cancel(struct wt_small *s) {
