@@ -196,6 +196,18 @@ void wt_catalog_lose(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t 
         c->changed(c->arg, set, shard, tier, false);
 }
 
+void wt_catalog_hand_on(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard) {
+    struct wt_catalog_set *home = wt_catalog_home(c, set, shard);
+    const struct wt_shard_state *s = &set->shard[shard];
+    for (uint32_t t = 1; home != set && t < c->n_tiers; t++) {
+        bool held = s->mask & (1u << t), sure = s->sure & (1u << t);
+        if (!held)
+            continue;
+        wt_catalog_lose(c, set, shard, t);
+        wt_catalog_hold(c, home, shard, t, s->since, sure);
+    }
+}
+
 static void take_shard(struct wt_catalog *c, struct wt_catalog_set *from, struct wt_catalog_set *to,
                        uint64_t i) {
     struct wt_shard_state *old = &from->shard[i], *new = &to->shard[i];
@@ -232,7 +244,7 @@ static bool is_same(const struct wt_catalog_set *set, uint64_t i) {
 }
 
 /* Shards with the same number and hash are the same objects. One that moves just now stays with the
- * old set: reconciling finds it. */
+ * old set until the move has ended. */
 static void inherit(struct wt_catalog *c, struct wt_catalog_set *from, struct wt_catalog_set *to) {
     uint64_t n = from->d.m.shards < to->d.m.shards ? from->d.m.shards : to->d.m.shards;
     for (uint64_t i = 0; i < n; i++)

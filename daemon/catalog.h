@@ -107,6 +107,9 @@ struct wt_catalog_set *wt_catalog_find(const struct wt_catalog *c, const char *n
  * in `set` itself. Its number is the same. */
 struct wt_catalog_set *wt_catalog_home(const struct wt_catalog *c, struct wt_catalog_set *set,
                                        uint64_t shard);
+/* A move of the shard has ended: if a newer generation has the same object, its copies are that
+ * one's from now on. (Those of shards that did not move went over when it entered.) */
+void wt_catalog_hand_on(struct wt_catalog *c, struct wt_catalog_set *set, uint64_t shard);
 /* Shard `i` of all. */
 struct wt_catalog_set *wt_catalog_at(const struct wt_catalog *c, uint64_t i, uint64_t *shard);
 /* Removes retired sets that nothing refers to any more.. */

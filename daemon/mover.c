@@ -56,6 +56,7 @@ static void release(struct wt_mover *m, struct wt_move *v) {
     }
     v->set->moves--;
     v->set->shard[v->shard].flags &= (uint8_t)~WT_SHARD_BUSY;
+    wt_catalog_hand_on(m->catalog, v->set, v->shard);
     free(v);
 }
 

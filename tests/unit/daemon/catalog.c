@@ -157,6 +157,16 @@ static void generations(void **state) {
     assert_ptr_equal(wt_catalog_home(&c, one, 2), two);
     assert_ptr_equal(wt_catalog_home(&c, one, 7), one);
     assert_ptr_equal(wt_catalog_home(&c, two, 7), two);
+    one->shard[1].flags = 0; /* its move has ended: over it goes; what only the old one has stays */
+    wt_catalog_hand_on(&c, one, 1);
+    wt_catalog_hand_on(&c, one, 7);
+    assert_int_equal(two->shard[1].mask, 5);
+    assert_int_equal(two->shard[1].sure, 5);
+    assert_int_equal(one->shard[1].mask, 1);
+    assert_int_equal(one->shard[7].mask, 5);
+    assert_int_equal(two->held[2], 4);
+    assert_int_equal(one->held[2], 6);
+    assert_int_equal(c.used[2], 10000);
     wt_catalog_reap(&c);
     assert_int_equal(c.n_sets, 2); /* a job reads it */
     one->jobs = 0;
@@ -170,7 +180,7 @@ static void generations(void **state) {
     assert_int_equal(c.n_sets, 1);
     assert_int_equal(c.shards, 12);
     assert_int_equal(two->base, 0);
-    assert_int_equal(c.used[2], 3000);
+    assert_int_equal(c.used[2], 4000);
     wt_catalog_free(&c);
 }
 
