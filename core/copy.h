@@ -7,11 +7,19 @@
 #define WT_CORE_COPY_H
 
 #include <stddef.h>
+#include <string.h>
 
 /* From here on the caller does better with wt_copy_past than with memcpy. */
 enum { WT_COPY_PAST = 2 << 10 };
 
 /* As memcpy; the bytes are visible to other threads as after memcpy. */
 void wt_copy_past(void *dst, const void *src, size_t len);
+/* The one of the two that fits the length. */
+static inline void wt_copy(void *dst, const void *src, size_t len) {
+    if (len >= WT_COPY_PAST)
+        wt_copy_past(dst, src, len);
+    else
+        memcpy(dst, src, len);
+}
 
 #endif

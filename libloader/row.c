@@ -83,10 +83,7 @@ static int copy_field(const struct wl_loader *l, const struct wt_record *r, size
     const struct wt_chunk *c = r->chunk;
     size_t n = l->field[f].bytes;
     if (!l->o.verify_every_read || c->rec.codec != WT_CODEC_TAR) {
-        if (n >= WT_COPY_PAST)
-            wt_copy_past(dst, src, n);
-        else
-            memcpy(dst, src, n);
+        wt_copy(dst, src, n);
         return 0;
     }
     if (f == 0 && c->one_sum && wt_crc32c_copy(0, dst, src, n) == r->sum)

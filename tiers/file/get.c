@@ -9,6 +9,8 @@
  */
 #include "tiers/file/file.h"
 
+#include "core/copy.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -71,7 +73,7 @@ static ssize_t piece_bounced(struct file_job *job, int fd, size_t done, size_t w
         return file_fail(job, errno, "read");
     if (!wt_job_enter(&job->job))
         return WT_ECANCELED;
-    memcpy((char *)job->buf + done, scratch, (size_t)n);
+    wt_copy((char *)job->buf + done, scratch, (size_t)n);
     wt_job_leave(&job->job);
     return n;
 }
