@@ -6,8 +6,8 @@
 
 #include "core/mem.h"
 #include "daemon/rules_file.h"
-#include "daemon/small.h"
 #include "daemon/state_file.h"
+#include "daemon/whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +22,13 @@ struct saver {
     void *arg;
 };
 
-enum { SLICE = 16384 }; /* shards: a millisecond */
+enum { SLICE = 16384 /* shards: a millisecond */, COLD_MAX = 4 << 20 };
 
 struct wt_rules {
     struct wt_rules_opts o;
     struct wt_rule_list list;
     uv_timer_t timer; /* gives shards their pins */
-    struct wt_small cold;
+    struct wt_whole cold;
     bool unread; /* the cold tier's are not known */
     bool inheriting;
     char unread_why[WT_ERR_TEXT];
@@ -97,8 +97,11 @@ int wt_rules_open(const struct wt_rules_opts *opts, struct wt_rules **out, struc
     r->o = *opts;
     r->work.data = r;
     r->unread = true;
-    r->cold = (struct wt_small){
-        .tier = opts->cold, .key = WT_RULES_KEY, .may = opts->may ? may_write : NULL, .arg = r};
+    r->cold = (struct wt_whole){.tier = opts->cold,
+                                .key = WT_RULES_KEY,
+                                .most = COLD_MAX,
+                                .may = opts->may ? may_write : NULL,
+                                .arg = r};
     r->dir = open(opts->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = r->dir < 0 ? wt_err_sys(err, errno, "state_folder %s: cannot be opened", opts->folder)
                         : load(r, &r->list, err);
@@ -268,6 +271,7 @@ static void take_cold(struct wt_rules *r) {
     size_t dropped = 0;
     int rc =
         wt_rules_parse(r->cold.text, r->cold.len, r->o.tier, r->o.n_tiers, &list, &dropped, &why);
+    free(r->cold.text);
     if (rc < 0) {
         wt_log(r->o.log, WT_LOG_WARN,
                "%s in tier %s %s: the pins and quotas of %s/" WT_RULES_NAME " are in force",
@@ -311,7 +315,7 @@ static void read_cold(struct wt_rules *r) {
     if (r->cold.busy || r->writing || r->stopped)
         return; /* a write's end comes back here */
     r->cold.done = on_cold_read;
-    wt_small_read(&r->cold);
+    wt_whole_read(&r->cold);
 }
 
 void wt_rules_inherit(struct wt_rules *r) {
@@ -473,7 +477,7 @@ static void worked(uv_work_t *w, int status) {
         r->rc = wt_err_set(&r->err, WT_ECANCELED, "canceled");
     if (r->rc == 0) {
         r->cold.done = on_cold_written;
-        wt_small_write(&r->cold, r->text, r->len);
+        wt_whole_write(&r->cold, r->text, r->len);
         return;
     }
     wt_err_wrap(&r->err, "it holds until the daemon stops, but is not kept: %s/" WT_RULES_NAME,
@@ -524,6 +528,6 @@ void wt_rules_stop(struct wt_rules *r, void (*stopped)(void *arg), void *arg) {
     r->stopped = stopped;
     r->stopped_arg = arg;
     r->inheriting = false;
-    wt_small_cancel(&r->cold);
+    wt_whole_cancel(&r->cold);
     write_next(r);
 }
