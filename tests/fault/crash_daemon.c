@@ -37,37 +37,18 @@ static uint64_t random_below(struct crash *c, uint64_t n) {
     return c->seed % n;
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
-
-/* What the command prints on its first line, as a number. */
-static uint64_t ask(const char *fmt, ...) {
-    char command[700];
-    unsigned long long n = 0;
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(command, sizeof command, fmt, args);
-    va_end(args);
-    FILE *f = popen(command, "re");
-    assert_non_null(f);
-    if (fscanf(f, "%llu", &n) != 1)
-        fail_msg("no number from: %s", command);
-    pclose(f);
-    return n;
-}
-
 static uint64_t temporaries(const struct crash *c) {
-    return ask("find %s/cold/.wafertier.tmp %s/warm/.wafertier.tmp %s/.wafertier.tmp -type f "
-               "2>/dev/null | wc -l",
-               c->k->root, c->k->root, c->k->hot);
+    return kit_number(
+        "find %s/cold/.wafertier.tmp %s/warm/.wafertier.tmp %s/.wafertier.tmp -type f "
+        "2>/dev/null | wc -l",
+        c->k->root, c->k->root, c->k->hot);
 }
 
 static uint64_t gc(const struct crash *c, const char *options, const char *what) {
-    return ask("timeout 60 %s gc --config %s %s >%s/gc.out 2>&1 || echo 999999; grep -c -E '%s' "
-               "%s/gc.out",
-               WAFERTIER, c->k->conf, options, c->k->root, what, c->k->root);
+    return kit_number(
+        "timeout 60 %s gc --config %s %s >%s/gc.out 2>&1 || echo 999999; grep -c -E '%s' "
+        "%s/gc.out",
+        WAFERTIER, c->k->conf, options, c->k->root, what, c->k->root);
 }
 
 /* ---- what must hold after a kill ---- */
@@ -125,11 +106,12 @@ static void check_samples(struct crash *c) {
 }
 
 static void check_gc(struct crash *c) {
-    uint64_t left = temporaries(c), copies = ask("find %s/cold/wafers %s/warm %s -type f "
-                                                 "-not -path '*/.wafertier*' | wc -l",
-                                                 c->k->root, c->k->root, c->k->hot);
+    uint64_t left = temporaries(c), copies = kit_number("find %s/cold/wafers %s/warm %s -type f "
+                                                        "-not -path '*/.wafertier*' | wc -l",
+                                                        c->k->root, c->k->root, c->k->hot);
     c->left += left;
-    uint64_t cold = ask("find %s/cold/.wafertier.tmp -type f 2>/dev/null | wc -l", c->k->root);
+    uint64_t cold =
+        kit_number("find %s/cold/.wafertier.tmp -type f 2>/dev/null | wc -l", c->k->root);
     assert_int_equal(gc(c, "--dry-run", "^(warm|hot) +temporary "), left - cold);
     assert_int_equal(gc(c, "--dry-run", " unnamed | copy | retired "), 0);
     /* the lease of the jobs that were registered, and one that was being written */
@@ -139,8 +121,8 @@ static void check_gc(struct crash *c) {
     assert_int_equal(temporaries(c), 0);
     assert_int_equal(gc(c, "--dry-run --grace 0s --young 0s", "^0 orphans"), 1);
     assert_int_equal(
-        ask("find %s/cold/wafers %s/warm %s -type f -not -path '*/.wafertier*' | wc -l", c->k->root,
-            c->k->root, c->k->hot),
+        kit_number("find %s/cold/wafers %s/warm %s -type f -not -path '*/.wafertier*' | wc -l",
+                   c->k->root, c->k->root, c->k->hot),
         copies);
 }
 
@@ -170,18 +152,18 @@ static void kill_within(struct crash *c, uint64_t ms) {
 
 static void forget_something(struct crash *c, uint64_t round) {
     if (round % 6 == 5)
-        ask("rm -rf %s/state; echo 0", c->k->root);
+        kit_number("rm -rf %s/state; echo 0", c->k->root);
     if (round % 4 == 3)
-        ask("rm -rf %s/wafers; echo 0", c->k->hot);
+        kit_number("rm -rf %s/wafers; echo 0", c->k->hot);
     if (round % 4 == 1)
-        ask("rm -rf %s/warm/wafers; echo 0", c->k->root);
+        kit_number("rm -rf %s/warm/wafers; echo 0", c->k->root);
 }
 
 static void killed_in_the_middle_of_moves(void **state) {
     struct crash c = {.k = *state};
     char hot[32];
-    uint64_t rounds = number_from("WAFERTIER_CRASH_ROUNDS", ROUNDS);
-    c.seed = number_from("WAFERTIER_TEST_SEED", kit_now() * 1000003) | 1;
+    uint64_t rounds = kit_setting("WAFERTIER_CRASH_ROUNDS", ROUNDS);
+    c.seed = kit_setting("WAFERTIER_TEST_SEED", kit_now() * 1000003) | 1;
     print_message("%llu kills; WAFERTIER_TEST_SEED=%llu\n", (unsigned long long)rounds,
                   (unsigned long long)c.seed);
     c.size = kit_pack(c.k, "wafers", SHARDS, SAMPLES, 1, SALT, 0);

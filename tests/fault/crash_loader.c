@@ -22,34 +22,15 @@
 
 enum { SHARDS = 12, SAMPLES = 40, SALT = 1, ROUNDS = 20 };
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : otherwise;
-}
-
-static uint64_t ask(const char *fmt, ...) {
-    char command[700];
-    unsigned long long n = 0;
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(command, sizeof command, fmt, args);
-    va_end(args);
-    FILE *f = popen(command, "re");
-    assert_non_null(f);
-    if (fscanf(f, "%llu", &n) != 1)
-        fail_msg("no number from: %s", command);
-    pclose(f);
-    return n;
-}
-
 static uint64_t gc(const struct kit *k, const char *options, const char *what) {
-    return ask("timeout 60 %s gc --config %s %s >%s/gc.out 2>&1 || echo 999999; grep -c -E '%s' "
-               "%s/gc.out",
-               WAFERTIER, k->conf, options, k->root, what, k->root);
+    return kit_number(
+        "timeout 60 %s gc --config %s %s >%s/gc.out 2>&1 || echo 999999; grep -c -E '%s' "
+        "%s/gc.out",
+        WAFERTIER, k->conf, options, k->root, what, k->root);
 }
 
 static uint64_t leases(const struct kit *k) {
-    return ask("find %s/cold/.wafertier.leases -type f 2>/dev/null | wc -l", k->root);
+    return kit_number("find %s/cold/.wafertier.leases -type f 2>/dev/null | wc -l", k->root);
 }
 
 static void until_leases(const struct kit *k, uint64_t n) {
@@ -183,13 +164,13 @@ static void reader_end(struct reader *r, int sig) {
 
 static void killed_readers_leave_all_as_it_was(void **state) {
     struct kit *k = *state;
-    uint64_t rounds = number_from("WAFERTIER_CRASH_ROUNDS", ROUNDS);
-    uint64_t seed = number_from("WAFERTIER_TEST_SEED", kit_now());
+    uint64_t rounds = kit_setting("WAFERTIER_CRASH_ROUNDS", ROUNDS);
+    uint64_t seed = kit_setting("WAFERTIER_TEST_SEED", kit_now());
     print_message("%llu kills; WAFERTIER_TEST_SEED=%llu\n", (unsigned long long)rounds,
                   (unsigned long long)seed);
     srandom((unsigned)seed);
     kit_pack(k, "wafers", SHARDS, SAMPLES, 1, SALT, 0);
-    ask("cp -r %s/cold/wafers %s/ && echo 0", k->root, k->hot);
+    kit_number("cp -r %s/cold/wafers %s/ && echo 0", k->root, k->hot);
     uint64_t found = 0;
     for (uint64_t round = 0; round < rounds; round++) {
         struct reader r;
@@ -219,13 +200,13 @@ static void killed_readers_leave_all_as_it_was(void **state) {
 }
 
 static void pack_with(const struct kit *k, int seed, const char *more) {
-    ask("timeout 60 %s gen --dataset wafers --samples 400 --shard-size 64KiB --seed %d --to "
-        "%s/cold --quiet %s && echo 0",
-        WAFERTIER, seed, k->root, more);
+    kit_number("timeout 60 %s gen --dataset wafers --samples 400 --shard-size 64KiB --seed %d --to "
+               "%s/cold --quiet %s && echo 0",
+               WAFERTIER, seed, k->root, more);
 }
 
 static uint64_t shards(const struct kit *k) {
-    return ask("find %s/cold/wafers/shards -type f | wc -l", k->root);
+    return kit_number("find %s/cold/wafers/shards -type f | wc -l", k->root);
 }
 
 static void what_a_job_reads_stays_until_it_ends(void **state) {
@@ -253,7 +234,7 @@ static void what_a_job_reads_stays_until_it_ends(void **state) {
     gc(k, "--grace 0s", "nothing");
     assert_int_equal(shards(k), both - old);
     assert_int_equal(leases(k), 1);
-    assert_int_equal(ask("ls %s/cold/wafers/retired | wc -l", k->root), 0);
+    assert_int_equal(kit_number("ls %s/cold/wafers/retired | wc -l", k->root), 0);
     reader_tell(&late);
     assert_int_equal(reader_hear(&late), 'y');
     reader_end(&late, 0);

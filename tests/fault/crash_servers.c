@@ -29,28 +29,13 @@ struct crash {
     uint64_t warm, hot; /* the most bytes seen */
 };
 
-/* The number that a command prints first. */
-static uint64_t ask(const char *format, ...) {
-    char command[1500];
-    unsigned long long n = 0;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(command, sizeof command, format, args);
-    va_end(args);
-    FILE *f = popen(command, "re");
-    assert_non_null(f);
-    if (fscanf(f, "%llu", &n) != 1)
-        fail_msg("no number from: %s", command);
-    pclose(f);
-    return n;
-}
-
 /* Lines of a gc's output that match; a gc that fails ends the test. */
 static uint64_t gc(const struct crash *c, const char *options, const char *what) {
     const struct kit *k = c->s->kit;
-    uint64_t n = ask("timeout 60 %s gc --config %s --young 0s %s >%s/gc.out 2>&1 || echo 999999\n"
-                     "grep -c -E '%s' %s/gc.out",
-                     WAFERTIER, k->conf, options, k->root, what, k->root);
+    uint64_t n =
+        kit_number("timeout 60 %s gc --config %s --young 0s %s >%s/gc.out 2>&1 || echo 999999\n"
+                   "grep -c -E '%s' %s/gc.out",
+                   WAFERTIER, k->conf, options, k->root, what, k->root);
     if (n >= 999999)
         storm_shell("cat %s/gc.out >&2; exit 1", k->root);
     return n;
@@ -87,10 +72,10 @@ static void check_capacity(struct crash *c) {
         "local c,s=\\\"0\\\",0 repeat local r=redis.call(\\\"SCAN\\\",c,\\\"COUNT\\\",1000) c=r[1] "
         "for _,k in ipairs(r[2]) do local n=redis.pcall(\\\"STRLEN\\\",k) "
         "if type(n)==\\\"number\\\" then s=s+n end end until c==\\\"0\\\" return s";
-    uint64_t warm = ask(
+    uint64_t warm = kit_number(
         "find '%s' -type f -printf '%%s\\n' | awk '{ n += $1 } END { print n + 0 }'", c->s->warm);
-    uint64_t hot =
-        ask("'%s/redis' cli '%s' eval \"%s\" 0", getenv("WT_TEST_SERVERS"), c->s->redis, sum);
+    uint64_t hot = kit_number("'%s/redis' cli '%s' eval \"%s\" 0", getenv("WT_TEST_SERVERS"),
+                              c->s->redis, sum);
     c->warm = warm > c->warm ? warm : c->warm;
     c->hot = hot > c->hot ? hot : c->hot;
     assert_in_range(warm, 0, WARM_MAX);

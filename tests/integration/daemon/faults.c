@@ -17,21 +17,11 @@
 
 enum { SHARDS = 8, SAMPLES = 20 };
 
-static void shell(const char *fmt, ...) {
-    char command[600];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(command, sizeof command, fmt, args);
-    va_end(args);
-    if (system(command) != 0)
-        fail_msg("failed: %s", command);
-}
-
 /* A byte in the middle of the n-th shard's file is changed. */
 static void damage(const char *folder, int n) {
-    shell("f=$(find %s/wafers/shards -type f | sort | sed -n %dp); chmod u+w \"$f\"; printf "
-          "'\\377\\001' | dd of=\"$f\" bs=1 seek=5000 conv=notrunc status=none",
-          folder, n);
+    kit_shell("f=$(find %s/wafers/shards -type f | sort | sed -n %dp); chmod u+w \"$f\"; printf "
+              "'\\377\\001' | dd of=\"$f\" bs=1 seek=5000 conv=notrunc status=none",
+              folder, n);
 }
 
 static void a_damaged_cold_copy_is_never_promoted(void **state) {
@@ -91,7 +81,7 @@ static void lost_copies_come_back(void **state) {
     snprintf(id, sizeof id, "%s", kit_register(k, "wafers"));
     json_decref(kit_report(k, id, 0, 0, SHARDS, "cold", size));
     kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 10000);
-    shell("rm \"$(find %s/wafers/shards -type f | sort | head -n 1)\"", k->hot);
+    kit_shell("rm \"$(find %s/wafers/shards -type f | sort | head -n 1)\"", k->hot);
     damage(k->hot, 2); /* of what is left: shard 2 */
     assert_int_equal(kit_count_equal(k, k->hot, "wafers"), SHARDS - 2);
     snprintf(path, sizeof path, "/v1/jobs/%s/progress", id);
@@ -159,18 +149,19 @@ static void a_drop_needs_the_cold_copy(void **state) {
     json_decref(kit_report(k, id, 0, 0, SHARDS, "cold", size));
     kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 10000);
     assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
-    shell("cp -r %s/cold/wafers/shards %s/was; rm -f $(find %s/cold/wafers/shards -type f | sort | "
-          "head -4)",
-          k->root, k->root, k->root);
+    kit_shell(
+        "cp -r %s/cold/wafers/shards %s/was; rm -f $(find %s/cold/wafers/shards -type f | sort | "
+        "head -4)",
+        k->root, k->root, k->root);
     k->hot_capacity = room; /* hot is far above its mark now */
     kit_start(k);
     /* Before any of these may leave hot, which holds the last copies, cold is made whole again. */
     kit_until(k, "/v1/stats", "scrub.cold_repaired", 1, 10000);
     kit_until(k, "/v1/stats", "moves.done", 3, 10000);
     kit_sleep(1000);
-    shell("for f in $(cd %s/was && find . -type f); do cmp -s %s/was/$f %s/wafers/shards/$f || "
-          "cmp -s %s/was/$f %s/cold/wafers/shards/$f || exit 1; done",
-          k->root, k->root, k->hot, k->root, k->root);
+    kit_shell("for f in $(cd %s/was && find . -type f); do cmp -s %s/was/$f %s/wafers/shards/$f || "
+              "cmp -s %s/was/$f %s/cold/wafers/shards/$f || exit 1; done",
+              k->root, k->root, k->hot, k->root, k->root);
     json_t *o = kit_call(k, "GET", "/v1/moves", NULL, NULL);
     assert_int_equal(json_array_size(json_object_get(o, "set_aside")), 0);
     json_decref(o);
@@ -180,14 +171,14 @@ static void a_tier_that_is_away(void **state) {
     struct kit *k = *state;
     uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
     snprintf(k->extra, sizeof k->extra, "mover { backoff = 50ms }");
-    shell("mv %s %s.away", k->hot, k->hot);
+    kit_shell("mv %s %s.away", k->hot, k->hot);
     kit_write_conf(k);
-    shell("sed -i 's|%s\"|%s/below\"|' %s", k->hot, k->hot, k->conf);
+    kit_shell("sed -i 's|%s\"|%s/below\"|' %s", k->hot, k->hot, k->conf);
     k->pid = kit_spawn(k, k->log, NULL);
     kit_wait_status(k, "degraded", 5000);
     json_decref(kit_report(k, kit_register(k, "wafers"), 0, 0, SHARDS, "cold", size));
     kit_until(k, "/v1/stats", "tiers.1.shards", 0, 5000);
-    shell("mv %s.away %s", k->hot, k->hot);
+    kit_shell("mv %s.away %s", k->hot, k->hot);
     kit_wait_status(k, "ok", 30000);
     kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 20000);
 }
@@ -320,7 +311,7 @@ static void rights(void **state) {
     kit_pack(k, "wafers", 2, SAMPLES, 1, 1, 0);
     snprintf(k->extra, sizeof k->extra, "control_mode = \"0666\" control_group = \"daemon\"");
     kit_start(k);
-    shell("chmod 755 %s", k->root);
+    kit_shell("chmod 755 %s", k->root);
     struct stat st;
     assert_int_equal(stat(k->sock, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0666);
@@ -355,7 +346,7 @@ static void a_live_socket_is_refused(void **state) {
     assert_true(kit_log_has(log, "another daemon listens there"));
     kit_wait_status(k, "ok", 1000);
     assert_int_equal(kit_stop(k, SIGTERM, 5000), 0);
-    shell("echo precious > %s", k->sock);
+    kit_shell("echo precious > %s", k->sock);
     assert_int_equal(kit_wait_exit(kit_spawn(k, log, NULL), 5000), 1);
     assert_true(kit_log_has(log, "a file that is no socket"));
     assert_true(kit_log_has(k->sock, "precious"));

@@ -487,3 +487,38 @@ uint64_t kit_count(const char *folder, const char *dataset) {
 uint64_t kit_count_equal(struct kit *k, const char *folder, const char *dataset) {
     return count(k, folder, dataset);
 }
+
+static void format(char command[2048], const char *fmt, va_list args) {
+    int n = vsnprintf(command, 2048, fmt, args);
+    assert_in_range(n, 1, 2047);
+}
+
+void kit_shell(const char *fmt, ...) {
+    char command[2048];
+    va_list args;
+    va_start(args, fmt);
+    format(command, fmt, args);
+    va_end(args);
+    if (system(command) != 0)
+        fail_msg("failed: %s", command);
+}
+
+uint64_t kit_number(const char *fmt, ...) {
+    char command[2048];
+    unsigned long long n = 0;
+    va_list args;
+    va_start(args, fmt);
+    format(command, fmt, args);
+    va_end(args);
+    FILE *f = popen(command, "re");
+    assert_non_null(f);
+    if (fscanf(f, "%llu", &n) != 1)
+        fail_msg("no number from: %s", command);
+    pclose(f);
+    return n;
+}
+
+uint64_t kit_setting(const char *name, uint64_t otherwise) {
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}

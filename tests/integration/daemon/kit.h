@@ -67,4 +67,11 @@ json_t *kit_report(struct kit *k, const char *id, unsigned epoch, uint64_t first
 uint64_t kit_count(const char *folder, const char *dataset);
 uint64_t kit_count_equal(struct kit *k, const char *folder, const char *dataset);
 
+/* A command of the shell; one that fails fails the test. */
+void kit_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The number that it prints first. */
+uint64_t kit_number(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A number from the environment. */
+uint64_t kit_setting(const char *name, uint64_t otherwise);
+
 #endif

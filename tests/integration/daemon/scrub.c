@@ -16,16 +16,6 @@
 
 enum { SHARDS = 6, SAMPLES = 20, WAIT_MS = 20000 };
 
-static void shell(const char *fmt, ...) {
-    char command[700];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(command, sizeof command, fmt, args);
-    va_end(args);
-    if (system(command) != 0)
-        fail_msg("failed: %s", command);
-}
-
 /* All of it stands in hot, and nothing moves any more. */
 static void fill_hot(struct kit *k, const char *scrub) {
     uint64_t size = kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
@@ -36,8 +26,8 @@ static void fill_hot(struct kit *k, const char *scrub) {
 }
 
 static void change(const char *folder, int n, const char *how) {
-    shell("f=$(find %s/wafers/shards -type f | sort | sed -n %dp); chmod u+w \"$f\"; %s", folder, n,
-          how);
+    kit_shell("f=$(find %s/wafers/shards -type f | sort | sed -n %dp); chmod u+w \"$f\"; %s",
+              folder, n, how);
 }
 static const char flip[] =
     "printf '\\377\\001' | dd of=\"$f\" bs=1 seek=5000 conv=notrunc status=none";
@@ -79,13 +69,13 @@ static void a_damaged_truth_is_made_anew(void **state) {
     char cold[96];
     fill_hot(k, "rate = 1GiB");
     snprintf(cold, sizeof cold, "%s/cold", k->root);
-    shell("cp -r %s/wafers %s/was", cold, k->root);
+    kit_shell("cp -r %s/wafers %s/was", cold, k->root);
     change(cold, 3, flip);
     change(cold, 6, "truncate -s -100 \"$f\"");
     change(cold, 5, "rm -f \"$f\"");
     kit_until(k, "/v1/stats", "scrub.cold_repaired", 3, WAIT_MS);
-    shell("diff -r %s/wafers %s/was", cold, k->root);
-    shell("grep -q 'the cold copy is damaged; it is made anew' %s", k->log);
+    kit_shell("diff -r %s/wafers %s/was", cold, k->root);
+    kit_shell("grep -q 'the cold copy is damaged; it is made anew' %s", k->log);
     assert_int_equal(stat_of(k, "scrub.cold_damaged"), 2);
     assert_int_equal(stat_of(k, "scrub.cold_missing"), 1);
     json_t *o = kit_call(k, "GET", "/v1/moves", NULL, NULL);
@@ -110,7 +100,7 @@ static void what_cannot_be_mended_is_told_and_kept(void **state) {
     assert_int_equal(kit_count(cold, "wafers"), SHARDS);
     assert_int_equal(kit_count(k->hot, "wafers"), SHARDS);
     assert_int_equal(stat_of(k, "scrub.cold_repaired"), 0);
-    shell("grep -q 'the cold copy is damaged' %s", k->log);
+    kit_shell("grep -q 'the cold copy is damaged' %s", k->log);
     json_t *o = kit_call(k, "GET", "/v1/moves", NULL, NULL);
     assert_true(json_array_size(json_object_get(o, "set_aside")) > 0);
     json_decref(o);

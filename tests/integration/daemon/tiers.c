@@ -19,16 +19,6 @@
 
 enum { SHARDS = 8, SAMPLES = 20 };
 
-static void shell(const char *fmt, ...) {
-    char command[700];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(command, sizeof command, fmt, args);
-    va_end(args);
-    if (system(command) != 0)
-        fail_msg("failed: %s", command);
-}
-
 static unsigned log_count(const struct kit *k, const char *text) {
     char line[2048];
     unsigned n = 0;
@@ -104,7 +94,7 @@ static void warm(struct kit *k, const char *tier) {
 static void the_tiers_change_between_runs(void **state) {
     struct kit *k = *state;
     kit_pack(k, "wafers", SHARDS, SAMPLES, 1, 1, 0);
-    shell("mkdir %s/hot %s/mid", k->root, k->root);
+    kit_shell("mkdir %s/hot %s/mid", k->root, k->root);
     const struct place first[] = {{"warm", "warm", ""}, {"hot", "hot", ""}};
     start_with(k, first, 2);
     warm(k, "warm");
@@ -160,7 +150,7 @@ static void the_tiers_change_between_runs(void **state) {
 /* ---- less than a shard ---- */
 
 static void reload_with(struct kit *k, const char *edit) {
-    shell("sed -i '%s' %s", edit, k->conf);
+    kit_shell("sed -i '%s' %s", edit, k->conf);
     json_decref(kit_call(k, "POST", "/v1/reload", "{}", NULL));
 }
 
@@ -214,14 +204,15 @@ static bool mount_small(struct kit *k) {
     if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return false;
     const char *const names[] = {"warm", "hot"};
-    shell("mkdir -p %s/hot", k->root);
+    kit_shell("mkdir -p %s/hot", k->root);
     for (size_t i = 0; i < 2; i++) {
         snprintf(folder, sizeof folder, "%s/%s", k->root, names[i]);
         if (mount("tmpfs", folder, "tmpfs", 0, "size=4m,mode=0755") < 0)
             return false;
-        shell("dd if=/dev/zero of=%s/stranger bs=4096 status=none 2>&- || true; truncate -s -8192 "
-              "%s/stranger",
-              folder, folder);
+        kit_shell(
+            "dd if=/dev/zero of=%s/stranger bs=4096 status=none 2>&- || true; truncate -s -8192 "
+            "%s/stranger",
+            folder, folder);
     }
     return true;
 }
@@ -241,7 +232,7 @@ static void read_all(struct kit *k, const char *epochs, unsigned ms) {
     }
     int status = kit_wait_exit(pid, ms);
     if (status != 0)
-        shell("cat %s/job; echo; echo 'the job ended with %d'; false", k->root, status);
+        kit_shell("cat %s/job; echo; echo 'the job ended with %d'; false", k->root, status);
 }
 
 /* By hand: others' bytes cannot be pushed out, so it gives up, and says why. */
@@ -276,16 +267,16 @@ static void every_tier_is_full(void **state) {
     const struct place both[] = {{"warm", "warm", ""}, {"hot", "hot", ""}};
     start_with(k, both, 2);
     read_all(k, "3", 20000); /* from cold, and nothing waits */
-    shell("grep -q 'epoch 2 cold [1-9]' %s/job", k->root);
+    kit_shell("grep -q 'epoch 2 cold [1-9]' %s/job", k->root);
     assert_int_equal(stat_of(k, "tiers.1.shards") + stat_of(k, "tiers.2.shards"), 0);
     assert_true(stat_of(k, "reads.misses") > 0 && stat_of(k, "reads.hits") == 0);
     warm_fails_for_room(k);
-    shell("rm %s/hot/stranger", k->root);
+    kit_shell("rm %s/hot/stranger", k->root);
     read_all(k, "2", 20000);
     kit_until(k, "/v1/stats", "tiers.2.shards", SHARDS, 40000); /* as soon as it is asked again */
-    shell("rm %s/job", k->root);
+    kit_shell("rm %s/job", k->root);
     read_all(k, "2", 20000);
-    shell("grep -q 'epoch 1 cold 0 ' %s/job", k->root);
+    kit_shell("grep -q 'epoch 1 cold 0 ' %s/job", k->root);
     stop(k);
 }
 
